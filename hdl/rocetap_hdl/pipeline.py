@@ -1,0 +1,47 @@
+"""Values that travel down a pipeline: born at one stage, read at any later one."""
+
+from amaranth.hdl import *
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline:
+    """Named values and the registers between the stages, made on demand.
+
+    ``put(name, value, stage)`` says at which stage a value exists; ``get(name, stage)`` gives it at
+    a later stage, through one register a stage. All registers of one name are shared. Values are
+    not reset unless ``reset=True``: marks that make something happen must be.
+
+    The registers live in a module of their own, so ``get`` may stand inside an ``m.If``.
+    """
+
+    def __init__(self, m, name="pipeline"):
+        self._m = Module()
+        m.submodules[name] = self._m
+        self._values = {}
+        self._born = {}
+        self._reset = {}
+
+    def put(self, name, value, stage, *, reset=False):
+        """Declares a value that exists at ``stage``; a view (struct) stays a view."""
+        if name in self._born:
+            raise ValueError(f"pipeline value {name!r} is born twice")
+        self._born[name] = stage
+        self._reset[name] = reset
+        self._values[name, stage] = value
+        return value
+
+    def get(self, name, stage):
+        """The value of ``name`` as it is at ``stage``."""
+        if name not in self._born:
+            raise KeyError(f"no pipeline value {name!r}")
+        if stage < self._born[name]:
+            raise ValueError(f"{name!r} is born at stage {self._born[name]}, not known at {stage}")
+        for at in range(self._born[name] + 1, stage + 1):
+            if (name, at) not in self._values:
+                source = self._values[name, at - 1]
+                shape = source.shape()
+                register = Signal(shape, name=f"{name}_s{at}", reset_less=not self._reset[name])
+                self._m.d.sync += register.eq(source)
+                self._values[name, at] = register
+        return self._values[name, stage]

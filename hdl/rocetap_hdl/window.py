@@ -1,0 +1,303 @@
+"""The window engine: the bounded PSN sequence window of every connection.
+
+One operation a clock goes in, whatever it is and whichever context it names, and each takes the
+same way: four short loops over memory, with pure pipeline between them.
+
+=========  ===========================================================================
+stage 0-3  **high-water loop**: is the context enabled, is an epoch active and of the
+           current capture generation, and its high-water PSN H. A request moves H (or
+           not) by the sign of ``u = psn - H`` alone, so this loop is one subtraction.
+stage 4-5  **span loop**: how many positions below H are retained, ``min(H - S, W - 1)``.
+stage 6-8  masks: the positions that fall below the new low edge L, the new positions
+stage 8    **bitmap loop**: one word of R bits, ring index = PSN mod R, bit = SEEN
+stage 9-13 how many PENDING positions did the masks meet
+stage 14   **counter loop**: totals, and the record when the operation asks for one
+=========  ===========================================================================
+
+A forward move of d positions forgets those that fall below L (their PENDING ones are expired),
+makes d - 1 new ones PENDING and marks one SEEN: two masks on one word. What lies outside the
+retained span is never looked at, so nothing is initialized or swept.
+"""
+
+from amaranth.hdl import *
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rocetap.spec.flags import SequenceFlag
+from rocetap.spec.records import RecordKind
+from rocetap.spec.registers import OperationKind
+
+from .layouts import operation_stream, record_stream
+from .loop import StateLoop
+from .mask import COUNT_STAGES, RANGE_STAGES, any_set, popcount, range_mask
+from .pipeline import Pipeline
+
+__all__ = ["WindowEngine"]
+
+HIGH, SPAN, BITMAP = 3, 5, 8
+"""Stages at which the loops compute."""
+COUNTED = BITMAP + 1 + COUNT_STAGES
+COUNTERS = COUNTED + 1
+assert BITMAP == SPAN + RANGE_STAGES
+
+
+class WindowEngine(wiring.Component):
+    """Sequence windows of ``connections`` contexts (Bounded Sequence Observation Algorithm).
+
+    Parameters: ``word`` is R, the bits of a context's window word, a power of two from 2; every
+    context has its own W from 1 to R. ``counter_bits`` up to 64: an epoch closes before one of its
+    counters could pass that width. ``psn_bits`` (24) and ``generation_bits`` are narrowed only by
+    proofs.
+
+    Ports: ``operations`` in, one a clock; ``records`` out, ``latency`` clocks later, always taken;
+    ``generation``: capture discontinuities so far; ``exhausted``: a strobe with the context whose
+    counters near their bound: somebody has to send CLOSE for it, and it comes again with every
+    further request until then.
+
+    What wins: ``raise_generation`` of an operation comes before the operation itself. A request on
+    a context whose epoch is of an older generation closes it with captureDiscontinuity and starts a
+    new one, whatever its PSN. A disabled context takes no request, no violation, no snapshot, no
+    close: PROVISION alone enables it. PROVISION closes an epoch that is open, its final record
+    carries the old window and tag.
+    """
+
+    latency = COUNTERS + 1
+
+    def __init__(self, *, connections, word=256, counter_bits=64, psn_bits=24,
+                 generation_bits=40):
+        if connections < 1:
+            raise ValueError(f"connections is {connections}, must be 1 or more")
+        if word < 2 or word & (word - 1):
+            raise ValueError(f"word is {word}, must be a power of two from 2")
+        if word > 1 << (psn_bits - 2):
+            raise ValueError(f"word is {word}, must be at most 2^{psn_bits - 2}, a quarter of the "
+                             "PSN space")
+        if not (word - 1).bit_length() + 7 <= counter_bits <= 64:
+            raise ValueError(f"counter_bits is {counter_bits}, must be "
+                             f"{(word - 1).bit_length() + 7} to 64 with a word of {word}")
+        self.connections = connections
+        self.word = word
+        self.counter_bits = counter_bits
+        self.psn_bits = psn_bits
+        self.generation_bits = generation_bits
+        self.context_bits = max(1, (connections - 1).bit_length())
+        super().__init__({
+            "operations": In(operation_stream(connections)),
+            "records": Out(record_stream(always_ready=True)),
+            "generation": Out(generation_bits),
+            "exhausted": Out(1),
+            "exhausted_context": Out(self.context_bits),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        p = Pipeline(m)
+        operation = self.operations.payload
+        kind = Signal(4)
+        m.d.comb += kind.eq(Mux(self.operations.valid, operation.kind, OperationKind.NOTHING))
+        for item in OperationKind:
+            p.put(f"is_{item.name.lower()}", kind == item, 0, reset=True)
+        p.put("raises", self.operations.valid & operation.raise_generation, 0, reset=True)
+        for name in ("context", "psn", "time", "window", "tag", "reasons"):
+            p.put(name, operation[name][:self.psn_bits] if name == "psn" else operation[name], 0)
+
+        self._high_water(m, p)
+        self._span(m, p)
+        self._bitmap(m, p)
+        self._counters(m, p)
+        return m
+
+    def _loop(self, m, p, name, shape, stage, write):
+        """A state loop over the contexts that computes at ``stage``."""
+        loop = StateLoop(shape, self.connections)
+        m.submodules[name] = loop
+        m.d.comb += [loop.address.eq(p.get("context", stage - StateLoop.latency)),
+                     loop.write.eq(write(stage - StateLoop.latency))]
+        return loop
+
+    def _high_water(self, m, p):
+        """Stage 3: what becomes of the epoch, and H."""
+        m.d.sync += self.generation.eq(self.generation + p.get("raises", HIGH - 1))
+        is_ = lambda name: p.get(f"is_{name}", HIGH)  # noqa: E731
+
+        settings = self._loop(m, p, "settings", data.StructLayout({"window": 24, "tag": 16}), HIGH,
+                              lambda stage: p.get("is_provision", stage))
+        m.d.comb += [settings.next.window.eq(p.get("window", HIGH)),
+                     settings.next.tag.eq(p.get("tag", HIGH))]
+        p.put("W", settings.state.window, HIGH)
+        p.put("context_tag", settings.state.tag, HIGH)
+
+        loop = self._loop(m, p, "high", data.StructLayout({
+            "high": self.psn_bits, "generation": self.generation_bits,
+            "active": 1, "enabled": 1,
+        }), HIGH, lambda stage: ~p.get("is_nothing", stage) & ~p.get("is_marker", stage))
+        state, after = loop.state, loop.next
+        psn = p.get("psn", HIGH)
+        u = Signal(self.psn_bits)
+        half = Signal()
+        stale = Signal()
+        starts = Signal()
+        request = Signal()
+        violation = Signal()
+        closes = Signal()
+        m.d.comb += [
+            u.eq(psn - state.high),
+            half.eq(psn == state.high ^ (1 << (self.psn_bits - 1))),
+            stale.eq(state.active & (state.generation != self.generation)),
+            request.eq(is_("request") & state.enabled),
+            violation.eq(is_("violation") & state.enabled),
+            starts.eq(request & (~state.active | stale)),
+            closes.eq(is_("close") | is_("remove") | is_("provision") | violation
+                      | ((is_("snapshot") | request) & stale)),
+
+            after.high.eq(Mux(starts | ~u[-1] | half, psn, state.high)),
+            after.generation.eq(Mux(request, self.generation, state.generation)),
+            after.active.eq(request | (state.active & ~closes)),
+            after.enabled.eq((state.enabled & ~violation & ~is_("remove")) | is_("provision")),
+        ]
+        with m.If(~request):
+            m.d.comb += after.high.eq(state.high)
+        p.put("u", u, HIGH)
+        p.put("half", half, HIGH)
+        p.put("high_before", state.high[:max(1, (self.word - 1).bit_length())], HIGH)
+        p.put("starts", starts, HIGH, reset=True)
+        p.put("request", request, HIGH, reset=True)
+        p.put("stale", stale, HIGH)
+        p.put("was_active", state.active, HIGH)
+        p.put("closes", closes & state.active, HIGH, reset=True)
+        p.put("reports", is_("snapshot") & state.active, HIGH, reset=True)
+        p.put("disables", violation & ~state.active, HIGH, reset=True)
+        p.put("violation", violation, HIGH)
+
+    def _span(self, m, p):
+        """Stage 4: how far the request reaches against W. Stage 5: how much is retained."""
+        bits = (self.word - 1).bit_length()
+        u, window = p.get("u", SPAN - 1), p.get("W", SPAN - 1)
+        ahead = p.get("request", SPAN - 1) & ~p.get("starts", SPAN - 1)
+        half = p.get("half", SPAN - 1)
+        breaks = Signal()
+        m.d.comb += breaks.eq(ahead & (half | (~u[-1] & (u > window))))
+        p.put("breaks", breaks, SPAN - 1, reset=True)
+        p.put("fresh", breaks | p.get("starts", SPAN - 1), SPAN - 1, reset=True)
+        p.put("forward", ahead & ~breaks & ~u[-1] & (u != 0), SPAN - 1, reset=True)
+        p.put("back", ahead & ~breaks & (u[-1] | (u == 0)), SPAN - 1, reset=True)
+        p.put("distance", u[:bits + 1], SPAN - 1)
+        behind = Signal(self.psn_bits)
+        m.d.comb += behind.eq(-u)
+        p.put("behind", behind[:bits], SPAN - 1)
+        p.put("far_behind", behind[bits:].any(), SPAN - 1)
+        p.put("edge", (window - 1)[:bits], SPAN - 1)
+
+        loop = self._loop(m, p, "span", unsigned(bits), SPAN, lambda stage: p.get("is_request",
+                                                                                  stage))
+        fresh, forward = p.get("fresh", SPAN), p.get("forward", SPAN)
+        distance, edge = p.get("distance", SPAN), p.get("edge", SPAN)
+        reach = Signal(bits + 2)
+        m.d.comb += [
+            reach.eq(loop.state + distance),
+            loop.next.eq(Mux(fresh, 0, Mux(forward, Mux(reach > edge, edge, reach), loop.state))),
+        ]
+        p.put("retained", p.get("back", SPAN) & ~p.get("far_behind", SPAN)
+              & (p.get("behind", SPAN) <= loop.state), SPAN, reset=True)
+        p.put("oldest", (p.get("high_before", SPAN) - loop.state)[:bits], SPAN)
+        # A forward move asks about the positions that fall below L; all else about all retained.
+        dropped = Signal(bits + 2)
+        m.d.comb += dropped.eq(Mux(forward, Mux(reach > edge, reach - edge, 0), loop.state + 1))
+        p.put("asked", dropped[:bits + 1], SPAN)
+        p.put("skips", Mux(forward, distance - 1, 0)[:bits], SPAN)
+
+    def _bitmap(self, m, p):
+        """Stage 8: the word. Stages 9 to 13: which positions were there, counted."""
+        bits = (self.word - 1).bit_length()
+        asked = range_mask(m, "asked", p.get("oldest", SPAN), p.get("asked", SPAN), self.word)
+        opened = range_mask(m, "opened", p.get("high_before", SPAN) + 1, p.get("skips", SPAN),
+                            self.word)
+        position = Signal(self.word, reset_less=True)
+        m.d.sync += position.eq(1 << p.get("psn", BITMAP - 1)[:bits])
+
+        loop = self._loop(m, p, "bitmap", unsigned(self.word), BITMAP,
+                          lambda stage: p.get("is_request", stage))
+        fresh, forward = p.get("fresh", BITMAP), p.get("forward", BITMAP)
+        marks = Signal()
+        kept = Signal(self.word)
+        m.d.comb += [
+            marks.eq(fresh | forward | p.get("retained", BITMAP)),
+            kept.eq(Mux(fresh, 0, ~opened)),
+            loop.next.eq((loop.state & kept) | Mux(marks, position, 0)),
+        ]
+        pending = Signal(self.word, reset_less=True)
+        here = Signal(self.word, reset_less=True)
+        m.d.sync += [pending.eq(~loop.state & asked), here.eq(loop.state & position)]
+        p.put("pending", popcount(m, "pending", pending), COUNTED)
+        p.put("seen", any_set(m, "seen", here), COUNTED)
+
+    def _counters(self, m, p):
+        """Stage 14: the totals of the epoch, and the record of what they were before."""
+        at = COUNTED
+        forward, retained = p.get("forward", at), p.get("retained", at)
+        seen, pending = p.get("seen", at), p.get("pending", at)
+        p.put("adds_expired", Mux(forward, pending, 0), at)
+        p.put("adds_skipped", p.get("skips", at), at)
+        p.put("adds_filled", retained & ~seen, at)
+        p.put("adds_repeated", retained & seen, at)
+        p.put("adds_late", p.get("back", at) & ~retained, at)
+
+        totals = ("requests", "skipped", "filled", "expired", "repeated", "late")
+        at = COUNTERS
+        loop = self._loop(m, p, "counters", data.StructLayout({
+            **{name: self.counter_bits for name in totals},
+            "first_time": 64, "last_time": 64, "epoch": 32,
+        }), at, lambda stage: p.get("is_request", stage))
+        state, after = loop.state, loop.next
+        fresh, request = p.get("fresh", at), p.get("request", at)
+        m.d.comb += after.eq(state)
+        near = Signal(len(totals))
+        for i, name in enumerate(totals):
+            adds = 1 if name == "requests" else p.get(f"adds_{name}", at)
+            with m.If(fresh):
+                m.d.comb += after[name].eq(1 if name == "requests" else 0)
+            with m.Elif(request):
+                m.d.comb += after[name].eq(state[name] + adds)
+            m.d.comb += near[i].eq(state[name][-2:].all())
+        with m.If(fresh):
+            m.d.comb += [after.first_time.eq(p.get("time", at)), after.epoch.eq(state.epoch + 1)]
+        with m.If(request):
+            m.d.comb += after.last_time.eq(p.get("time", at))
+        m.d.sync += [
+            self.exhausted.eq(request & ~fresh & near.any()),
+            self.exhausted_context.eq(p.get("context", at)),
+        ]
+
+        final = p.get("closes", at) | (p.get("breaks", at) & p.get("request", at))
+        sequence = final | p.get("reports", at)
+        marker, disables = p.get("is_marker", at), p.get("disables", at)
+        reasons = Signal(16)
+        flag = SequenceFlag
+        m.d.comb += reasons.eq(
+            Mux(final, flag.finalEpoch, 0)
+            | Mux(p.get("violation", at), flag.profileViolation, 0)
+            | Mux(final & p.get("stale", at), flag.captureDiscontinuity, 0)
+            | Mux(final & p.get("breaks", at), flag.serialDiscontinuity, 0)
+            | Mux(final & (p.get("is_close", at) | p.get("is_remove", at)), p.get("reasons", at),
+                  0))
+        record = self.records.payload
+        m.d.sync += [
+            self.records.valid.eq(sequence | marker | disables),
+            record.eq(0),
+            record.kind.eq(Mux(marker, RecordKind.MARKER,
+                               Mux(disables, RecordKind.DISABLED, RecordKind.SEQUENCE))),
+            record.tag.eq(Mux(marker, p.get("tag", at), p.get("context_tag", at))),
+        ]
+        with m.If(~marker):
+            m.d.sync += [record.context.eq(p.get("context", at)), record.flags.eq(reasons)]
+        with m.If(sequence):
+            m.d.sync += [
+                record.epoch.eq(state.epoch),
+                record.window.eq(p.get("W", at)),
+                record.pending.eq(Mux(final, 0, p.get("pending", at))),
+                record.abandoned.eq(Mux(final, p.get("pending", at), 0)),
+                record.first_time.eq(state.first_time),
+                record.last_time.eq(state.last_time),
+                *(record[name].eq(state[name]) for name in totals),
+            ]
+        return m
