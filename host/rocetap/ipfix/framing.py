@@ -1,0 +1,79 @@
+"""IPFIX Message headers (RFC 7011, 3.1), and messages out of a stream of octets (10.4)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from .errors import FramingLostError
+
+__all__ = ["HEADER_OCTETS", "MAX_MESSAGE", "SET_HEADER", "VERSION", "Deframer", "MessageHeader"]
+
+VERSION: Final = 10
+HEADER_OCTETS: Final = 16
+MAX_MESSAGE: Final = 65_535
+_HEADER: Final = struct.Struct("!HHIII")
+_START: Final = struct.Struct("!HH")
+SET_HEADER: Final = struct.Struct("!HH")
+"""Set ID and Set length, which counts these four octets (RFC 7011, 3.3.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHeader:
+    """The sixteen octets before the Sets. `length` counts them; `export_time` is in seconds."""
+
+    length: int
+    export_time: int
+    sequence: int
+    domain: int
+
+    def pack(self) -> bytes:
+        return _HEADER.pack(VERSION, self.length, self.export_time, self.sequence, self.domain)
+
+    @classmethod
+    def unpack(cls, octets: bytes | memoryview) -> MessageHeader:
+        """From a whole message; the version was checked by the deframer."""
+        return cls(*_HEADER.unpack_from(octets)[1:])
+
+
+class Deframer:
+    """Cuts a stream into messages, wherever its pieces end. Holds less than one message."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._offset = 0
+
+    @property
+    def held(self) -> int:
+        """Octets of a message that has not ended yet."""
+        return len(self._held)
+
+    def feed(self, data: bytes | memoryview) -> Iterator[memoryview]:
+        """Yields each message that is whole with `data`.
+
+        Raises FramingLostError on a wrong version or a length below 16: after that nothing in the
+        stream can be found. Messages before that point have been yielded.
+        """
+        self._held += data
+        whole = memoryview(bytes(self._held))
+        position = 0
+        try:
+            while len(whole) - position >= _START.size:
+                version, length = _START.unpack_from(whole, position)
+                if version != VERSION:
+                    raise FramingLostError(
+                        f"message at octet {self._offset + position} has version {version}, "
+                        f"must be {VERSION}")
+                if length < HEADER_OCTETS:
+                    raise FramingLostError(
+                        f"message at octet {self._offset + position} has length {length}, "
+                        f"must be {HEADER_OCTETS} or more")
+                if len(whole) - position < length:
+                    break
+                position += length
+                yield whole[position - length:position]
+        finally:
+            del self._held[:position]
+            self._offset += position
