@@ -160,7 +160,9 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     start, end = _validity(_AUTHORITY_DAYS)
-    subject = _subject("rocetap development authority")
+    # Authorities of two folders have two names, so that a mix-up is reported as one.
+    identity = x509.SubjectKeyIdentifier.from_public_key(key.public_key()).digest.hex()[:8]
+    subject = _subject(f"rocetap development authority {identity}")
     return (_builder(subject, subject, key, start, end)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
             .add_extension(_key_usage(signs_certificates=True), True)
