@@ -245,7 +245,7 @@ class WindowEngine(wiring.Component):
         totals = ("requests", "skipped", "filled", "expired", "repeated", "late")
         at = COUNTERS
         loop = self._loop(m, p, "counters", data.StructLayout({
-            **{name: self.counter_bits for name in totals},
+            **dict.fromkeys(totals, self.counter_bits),
             "first_time": 64, "last_time": 64, "epoch": 32,
         }), at, lambda stage: p.get("is_request", stage))
         state, after = loop.state, loop.next

@@ -37,7 +37,7 @@ class FrameClass(IntEnum):
 
 FRAME_CLASSES: Final[dict[FrameClass, str]] = {
     FrameClass.ELIGIBLE_REQUEST: "RoCEv2 request with opcode 0x00 to 0x0B, well formed",
-    FrameClass.UNSUPPORTED_REQUEST: "RoCEv2 packet with another opcode that is no response and no CNP",
+    FrameClass.UNSUPPORTED_REQUEST: "RoCEv2 packet with another opcode, no response and no CNP",
     FrameClass.MALFORMED_ROCE: "whole BTH, but TVer not 0, or headers and pad longer than the UDP "
                                "length, or UDP length and IP length at odds",
     FrameClass.BAD_ICRC: "well formed request, but its ICRC is wrong under a good FCS",
@@ -46,10 +46,10 @@ FRAME_CLASSES: Final[dict[FrameClass, str]] = {
     FrameClass.ROCEV1: "EtherType 0x8915",
     FrameClass.NOT_ROCE: "any other good frame",
     FrameClass.IP_FRAGMENT: "IPv4 or IPv6 fragment: never read as UDP",
-    FrameClass.IPV6_EXTENSION: "IPv6 with another extension header before UDP: not parsed further",
+    FrameClass.IPV6_EXTENSION: "IPv6 with another extension header: not parsed further",
     FrameClass.TAGS_TOO_DEEP: "three VLAN tags or more: not parsed further",
-    FrameClass.MALFORMED_IP: "IP version, IHL or length that cannot be, or a frame that ends before "
-                             "its IP length or inside the BTH",
+    FrameClass.MALFORMED_IP: "IP version, IHL or length that cannot be, or a frame that ends "
+                             "before its IP length or inside the BTH",
     FrameClass.TUNNELLED: "VXLAN (UDP 4789 or 8472): not parsed further",
     FrameClass.PFC: "good PFC frame (IEEE 802.3 31D)",
     FrameClass.MAC_CONTROL: "EtherType 0x8808 with another opcode than 0x0101, PAUSE among them",

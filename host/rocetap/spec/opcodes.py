@@ -61,7 +61,7 @@ CNP: Final = 0x81
 CNP_PAYLOAD_OCTETS: Final = 16
 """The CNP's reserved octets behind its BTH (IBTA Annex A17.9.3)."""
 
-ELIGIBLE_REQUESTS: Final = range(0x00, 0x0C)
+ELIGIBLE_REQUESTS: Final = range(0x0C)
 """SEND and RDMA WRITE, all forms: what the profile counts (Applicability and Provisioning)."""
 
 RC_RESPONSES: Final = range(0x0D, 0x13)

@@ -96,11 +96,10 @@ REGISTERS: Final[dict[str, Register]] = {
     "unprovisioned": Register(0x000A, "r", "attributable requests that no table entry matched"),
     "operation_argument": Register(0x0010, "rw", "for PROVISION: window and tag", (
         ("window", Field(0, 24)), ("tag", Field(32, 16)))),
-    "operation": Register(0x0011, "w", "puts one operation into the pipe; answered once it is in", (
+    "operation": Register(0x0011, "w", "puts one operation into the pipe", (
         ("kind", Field(0, 4)), ("context", Field(16, 16)), ("reasons", Field(32, 16)))),
-    "sweep": Register(0x0012, "w", "the operation (SNAPSHOT or CLOSE) for each context from first to "
-                      "last, then a MARKER with the cookie; answered at once, an error while one "
-                      "runs", (
+    "sweep": Register(0x0012, "w", "SNAPSHOT or CLOSE for each context from first to last, then "
+                      "a MARKER with the cookie; answered at once, refused while one runs", (
         ("kind", Field(0, 4)), ("first", Field(4, 14)), ("last", Field(18, 14)),
         ("reasons", Field(32, 16)), ("cookie", Field(48, 16)))),
     "table_commit": Register(0x0020, "w", "writes the staged key into a slot, in one clock", (

@@ -8,12 +8,12 @@ Host to board::
 
     READ    0x01  sequence u16  address u16  count u8                  1 <= count <= MAX_BURST
     WRITE   0x02  sequence u16  address u16  count u8  count * u64
-    CREDIT  0x03  sequence u16  amount u16                             may push that many more records
+    CREDIT  0x03  sequence u16  amount u16                             that many more RECORDs
 
 Board to host::
 
-    REPLY   0x81  sequence u16  status u8  count u8  count * u64       count is 0 but for a good READ
-    RECORD  0x82  serial u16    record (RECORD_OCTETS)                 serial counts RECORDs, modulo 2^16
+    REPLY   0x81  sequence u16  status u8  count u8  count * u64       data only of a good READ
+    RECORD  0x82  serial u16    record (RECORD_OCTETS)                 serial: modulo 2^16
 
 The board does one request at a time and answers each with one REPLY. A WRITE or CREDIT with the
 sequence number of the last one is not done again: its REPLY is repeated, so that the host may ask
