@@ -1,0 +1,234 @@
+"""The register file: what the host reads and writes (:mod:`rocetap.spec.registers`)."""
+
+from amaranth.hdl import *
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rocetap.spec.fingerprint import layout_hash
+from rocetap.spec.keys import KEY_BITS, WAYS, slots_for
+from rocetap.spec.registers import (
+    BANKS,
+    KEY_WORDS,
+    LAYOUT_VERSION,
+    MAGIC,
+    REGISTERS,
+    OperationKind,
+)
+from rocetap.spec.wire import Status
+
+from .layouts import RegisterBus, operation
+
+__all__ = ["RegisterFile"]
+
+
+def _fields(name):
+    """A register's named fields as a layout."""
+    return data.FlexibleLayout(64, {
+        field: data.Field(at.bits, at.low) for field, at in REGISTERS[name].fields})
+
+
+class RegisterFile(wiring.Component):
+    """Responder on the register bus. A read or plain write is done ``latency`` clocks after its
+    request; a write to ``operation`` when the operation has entered the pipe.
+
+    Reads have no side effects. A 64-bit register is sampled in one clock, so no counter is ever
+    seen torn. ``counter_select`` asks the counter banks for one counter of ``counter_bank`` and
+    ``counter_port``; ``counter_value`` must hold it ``counter_latency`` clocks later.
+
+    Refused (Status.REFUSED, nothing done): an operation of unknown kind or for a context that does
+    not exist, PROVISION with a window of 0 or beyond ``word``, a sweep while one runs or over
+    contexts that do not exist, a commit to a slot, way or context that does not exist.
+    """
+
+    def __init__(self, *, connections, word, ports, bus_bytes, counter_latency=4):
+        self.connections = connections
+        self.word = word
+        self.ports = ports
+        self.bus_bytes = bus_bytes
+        self.counter_latency = counter_latency
+        self.slots = slots_for(connections)
+        context_bits = max(1, (connections - 1).bit_length())
+        host = wiring.Signature({
+            "payload": Out(operation(connections)), "valid": Out(1), "ready": In(1)})
+        super().__init__({
+            "bus": In(RegisterBus()),
+            # What is read.
+            "time": In(64),
+            "generation": In(64),
+            "records_dropped": In(64),
+            "snapshot_level": In(16),
+            "crc_errors": In(32),
+            "format_errors": In(32),
+            "counter_bank": Out(2),
+            "counter_port": Out(3),
+            "counter_index": Out(5),
+            "counter_value": In(64),
+            "missed": In(1),
+            # What is written.
+            "cfg_check_icrc": Out(1, init=1),
+            "operation": Out(host),
+            "sweep_start": Out(1),
+            "sweep_kind": Out(4),
+            "sweep_first": Out(context_bits),
+            "sweep_last": Out(context_bits),
+            "sweep_reasons": Out(16),
+            "sweep_cookie": Out(16),
+            "sweep_busy": In(1),
+            "commit": Out(1),
+            "commit_way": Out(range(WAYS)),
+            "commit_slot": Out(range(self.slots)),
+            "commit_valid": Out(1),
+            "commit_context": Out(context_bits),
+            "commit_key": Out(KEY_BITS),
+        })
+
+    counter_banks = ("frame_class", "pfc_received", "pfc_transmitted")
+    """What ``counter_bank`` numbers."""
+
+    @property
+    def latency(self):
+        """Clocks from request to done, when nothing has to be waited for."""
+        return self.counter_latency + 3
+
+    def elaborate(self, platform):
+        m = Module()
+        bus = self.bus
+        address, word = Signal(16), Signal(64)
+        boot_id, unprovisioned = Signal(64), Signal(64)
+        argument = Signal(_fields("operation_argument"))
+        m.d.sync += [address.eq(bus.address), word.eq(bus.write_data)]
+        with m.If(self.missed):
+            m.d.sync += unprovisioned.eq(unprovisioned + 1)
+
+        readable = Signal()
+        read_data = Signal(64)
+        self._read(m, address, readable, read_data, {
+            "magic": MAGIC,
+            "layout": layout_hash(),
+            "boot_id": boot_id,
+            "capacity": REGISTERS["capacity"].pack(
+                connections=self.connections, ports=self.ports, bus_bytes=self.bus_bytes,
+                max_window=self.word, version=LAYOUT_VERSION),
+            "time": self.time,
+            "control": self.cfg_check_icrc,
+            "capture_generation": self.generation,
+            "records_dropped": self.records_dropped,
+            "snapshot_level": self.snapshot_level,
+            "link_errors": Cat(self.crc_errors, self.format_errors),
+            "unprovisioned": unprovisioned,
+            "operation_argument": Value.cast(argument),
+        })
+
+        # The request is looked at once its registers are steady, and answered when the slowest
+        # counter has been read.
+        waited = Signal(range(self.latency + 1))
+        decide = Signal()
+        m.d.comb += decide.eq(bus.request & ~bus.done & (waited == self.latency - 1))
+        with m.If(~bus.request | bus.done):
+            m.d.sync += [waited.eq(0), bus.done.eq(0)]
+        with m.Elif(~decide):
+            m.d.sync += waited.eq(waited + 1)
+
+        with m.If(decide & ~bus.write):
+            m.d.sync += [bus.done.eq(1), bus.read_data.eq(read_data),
+                         bus.status.eq(Mux(readable, Status.OK, Status.NO_REGISTER))]
+        with m.If(decide & bus.write):
+            m.d.sync += [bus.done.eq(1), bus.status.eq(Status.OK)]
+            with m.Switch(address):
+                with m.Case(REGISTERS["boot_id"].address):
+                    m.d.sync += boot_id.eq(word)
+                with m.Case(REGISTERS["control"].address):
+                    m.d.sync += self.cfg_check_icrc.eq(word[0])
+                with m.Case(REGISTERS["operation_argument"].address):
+                    m.d.sync += Value.cast(argument).eq(word)
+                with m.Case(REGISTERS["operation"].address):
+                    self._operate(m, word, argument)
+                with m.Case(REGISTERS["sweep"].address):
+                    self._sweep(m, word)
+                with m.Case(REGISTERS["table_commit"].address):
+                    self._commit(m, word)
+                with m.Case(*range(BANKS["table_key"].base, BANKS["table_key"].base + KEY_WORDS)):
+                    for index in range(KEY_WORDS):
+                        with m.If(address[:4] == (BANKS["table_key"].base + index) & 15):
+                            part = self.commit_key[64 * index:64 * (index + 1)]
+                            m.d.sync += part.eq(word)
+                with m.Default():
+                    m.d.sync += bus.status.eq(Status.NO_REGISTER)
+        for strobe in (self.sweep_start, self.commit):
+            with m.If(strobe):
+                m.d.sync += strobe.eq(0)
+        return m
+
+    def _read(self, m, address, readable, read_data, values):
+        """Stage 1: the address in parts. Then single registers at once, counters when they come."""
+        single = Signal(64)
+        is_single = Signal()
+        with m.Switch(address):
+            for name, value in values.items():
+                with m.Case(REGISTERS[name].address):
+                    m.d.sync += [single.eq(value), is_single.eq(1)]
+            with m.Default():
+                m.d.sync += is_single.eq(0)
+        is_counter = Signal()
+        m.d.sync += [self.counter_port.eq(address[5:8]), self.counter_index.eq(address[:5])]
+        with m.Switch(address[8:]):
+            for number, name in enumerate(self.counter_banks):
+                bank = BANKS[name]
+                assert bank.stride == 32
+                assert bank.base & 0xFF == 0
+                with m.Case(bank.base >> 8):
+                    m.d.sync += [self.counter_bank.eq(number), is_counter.eq(
+                        (address[:5] < bank.count) & (address[5:8] < self.ports))]
+            with m.Default():
+                m.d.sync += is_counter.eq(0)
+        m.d.comb += [readable.eq(is_single | is_counter),
+                     read_data.eq(Mux(is_single, single, self.counter_value))]
+
+    def _operate(self, m, word, argument):
+        """An operation stays offered until it has entered the pipe; only then the bus is done."""
+        ask = Signal(_fields("operation"))
+        m.d.comb += Value.cast(ask).eq(word)
+        kinds = [kind for kind in OperationKind if kind >= OperationKind.SNAPSHOT]
+        bad_window = (argument.window == 0) | (argument.window > self.word)
+        refused = Signal()
+        m.d.comb += refused.eq(
+            ~Cat(ask.kind == kind for kind in kinds).any() | (ask.context >= self.connections)
+            | ((ask.kind == OperationKind.PROVISION) & bad_window))
+        out = self.operation
+        m.d.comb += [
+            out.payload.kind.eq(ask.kind), out.payload.context.eq(ask.context),
+            out.payload.reasons.eq(ask.reasons), out.payload.window.eq(argument.window),
+            out.payload.tag.eq(argument.tag),
+        ]
+        with m.If(refused):
+            m.d.sync += self.bus.status.eq(Status.REFUSED)
+        with m.Else():
+            m.d.comb += out.valid.eq(1)
+            with m.If(~out.ready):
+                m.d.sync += self.bus.done.eq(0)
+
+    def _sweep(self, m, word):
+        ask = Signal(_fields("sweep"))
+        m.d.comb += Value.cast(ask).eq(word)
+        kinds = (OperationKind.SNAPSHOT, OperationKind.CLOSE)
+        with m.If(self.sweep_busy | self.sweep_start | (ask.first > ask.last)
+                  | (ask.last >= self.connections) | ~Cat(ask.kind == k for k in kinds).any()):
+            m.d.sync += self.bus.status.eq(Status.REFUSED)
+        with m.Else():
+            m.d.sync += [
+                self.sweep_start.eq(1), self.sweep_kind.eq(ask.kind),
+                self.sweep_first.eq(ask.first), self.sweep_last.eq(ask.last),
+                self.sweep_reasons.eq(ask.reasons), self.sweep_cookie.eq(ask.cookie),
+            ]
+
+    def _commit(self, m, word):
+        ask = Signal(_fields("table_commit"))
+        m.d.comb += Value.cast(ask).eq(word)
+        with m.If((ask.slot >= self.slots) | (ask.way >= WAYS)
+                  | (ask.context >= self.connections)):
+            m.d.sync += self.bus.status.eq(Status.REFUSED)
+        with m.Else():
+            m.d.sync += [
+                self.commit.eq(1), self.commit_way.eq(ask.way), self.commit_slot.eq(ask.slot),
+                self.commit_valid.eq(ask.valid), self.commit_context.eq(ask.context),
+            ]
