@@ -6,7 +6,6 @@ Sequence numbers count Data Records sent before a message, those of Options Temp
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
@@ -23,7 +22,7 @@ from .packing import MessageWriter
 from .records import PFC_READING, SEQUENCE_REPORT, Records
 from .templates import template_of
 from .typeinfo import type_records, type_template
-from .wire import encode_pfc, encode_sequence, wire_dtype
+from .wire import PFC_COLUMNS, SEQUENCE_COLUMNS, Encoder
 
 __all__ = [
     "DEFAULT_MAX_MESSAGE", "FLOW_KEYS_TEMPLATE", "MIN_MAX_MESSAGE", "PFC_TEMPLATES",
@@ -51,8 +50,8 @@ PFC_TEMPLATES: Final[dict[int, tuple[Element, ...]]] = {
 }
 FLOW_KEYS_TEMPLATE: Final = 263
 _PFC_SCOPE: Final = 3
-
-_Encoder = Callable[[Records, np.dtype[np.void]], Records]
+_SLAB: Final = 8 * 545
+"""Records encoded at a time: small enough that the memory is used again."""
 
 
 class ExportingSession:
@@ -76,8 +75,12 @@ class ExportingSession:
         """Data Records serialized so far, those of Options Templates too."""
         self._highest_epoch = 0
         self._started = False
-        self._dtypes = {template_id: wire_dtype(fields) for template_id, fields
-                        in (SEQUENCE_TEMPLATES | PFC_TEMPLATES).items()}
+        self._encoders = {
+            template_id: Encoder(fields, columns, dtype)
+            for templates, columns, dtype in (
+                (SEQUENCE_TEMPLATES, SEQUENCE_COLUMNS, SEQUENCE_REPORT),
+                (PFC_TEMPLATES, PFC_COLUMNS, PFC_READING))
+            for template_id, fields in templates.items()}
 
     def start(self, export_time: int) -> list[bytes]:
         """The messages that open the session: type information, Templates, Options Templates,
@@ -114,10 +117,11 @@ class ExportingSession:
         self._check(reports, SEQUENCE_REPORT)
         if not len(reports):
             return []
+        reports = np.ascontiguousarray(reports)
         highest = self._check_reports(reports)
         vlan = (reports["vid"] | reports["cvid"]) != 0
         template_ids = 257 + reports["ipv6"] + 2 * vlan
-        messages = self._arrays(reports, template_ids, encode_sequence, export_time)
+        messages = self._arrays(reports, template_ids, export_time)
         self._highest_epoch = highest
         return messages
 
@@ -129,10 +133,11 @@ class ExportingSession:
         self._check(readings, PFC_READING)
         if not len(readings):
             return []
+        readings = np.ascontiguousarray(readings)
         if readings["priority"].max() > 7:
             raise LocalError(f"priority is {readings['priority'].max()}, must be 0 to 7")
         template_ids = 261 + readings["transmitted"].astype(np.int64)
-        return self._arrays(readings, template_ids, encode_pfc, export_time)
+        return self._arrays(readings, template_ids, export_time)
 
     def _check(self, records: Records, dtype: np.dtype[np.void]) -> None:
         if not self._started:
@@ -159,8 +164,7 @@ class ExportingSession:
         return int(first[-1])
 
     def _arrays(
-        self, records: Records, template_ids: npt.NDArray[np.int64], encode: _Encoder,
-        export_time: int,
+        self, records: Records, template_ids: npt.NDArray[np.int64], export_time: int,
     ) -> list[bytes]:
         """Each Template's records are encoded as one array; runs of neighbours in the order
         given become Sets."""
@@ -168,18 +172,20 @@ class ExportingSession:
         cuts = np.flatnonzero(np.diff(template_ids)) + 1
         if not len(cuts):
             template_id = int(template_ids[0])
-            dtype = self._dtypes[template_id]
-            writer.run(template_id, _octets(encode(records, dtype)), dtype.itemsize)
+            encoder = self._encoders[template_id]
+            for first in range(0, len(records), _SLAB):
+                slab = encoder(records[first:first + _SLAB])
+                writer.run(template_id, _octets(slab), encoder.octets)
             return self._finish(writer)
         encoded, positions = {}, {}
         for template_id in np.unique(template_ids).tolist():
             chosen = records[template_ids == template_id]
-            encoded[template_id] = _octets(encode(chosen, self._dtypes[template_id]))
+            encoded[template_id] = _octets(self._encoders[template_id](chosen))
             positions[template_id] = 0
         bounds = [0, *cuts.tolist(), len(records)]
         for first, last in pairwise(bounds):
             template_id = int(template_ids[first])
-            size = self._dtypes[template_id].itemsize
+            size = self._encoders[template_id].octets
             begin = positions[template_id]
             end = positions[template_id] = begin + (last - first) * size
             writer.run(template_id, encoded[template_id][begin:end], size)

@@ -57,11 +57,10 @@ class Deframer:
         stream can be found. Messages before that point have been yielded.
         """
         self._held += data
-        whole = memoryview(bytes(self._held))
         position = 0
         try:
-            while len(whole) - position >= _START.size:
-                version, length = _START.unpack_from(whole, position)
+            while len(self._held) - position >= _START.size:
+                version, length = _START.unpack_from(self._held, position)
                 if version != VERSION:
                     raise FramingLostError(
                         f"message at octet {self._offset + position} has version {version}, "
@@ -70,10 +69,11 @@ class Deframer:
                     raise FramingLostError(
                         f"message at octet {self._offset + position} has length {length}, "
                         f"must be {HEADER_OCTETS} or more")
-                if len(whole) - position < length:
+                if len(self._held) - position < length:
                     break
+                message = bytes(memoryview(self._held)[position:position + length])
                 position += length
-                yield whole[position - length:position]
+                yield memoryview(message)
         finally:
             del self._held[:position]
             self._offset += position
