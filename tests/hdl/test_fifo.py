@@ -1,6 +1,7 @@
 """SnapshotFifo: whole records in order, and what finds no room is counted."""
 
 import pytest
+
 from rocetap_hdl.fifo import SnapshotFifo
 from support.simulate import simulate
 

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from amaranth.sim import Simulator
+
 from rocetap_hdl.loop import StateLoop
 
 
@@ -17,7 +18,7 @@ def run_loop(operations, depth=4):
     async def drive(ctx):
         pipe = [None] * StateLoop.latency
         for operation in [*operations, *[None] * (StateLoop.latency + 1)]:
-            address, write, add = operation or (0, 0, None)
+            address, write, _ = operation or (0, 0, None)
             ctx.set(dut.address, address)
             ctx.set(dut.write, write)
             due = pipe.pop(0)

@@ -7,6 +7,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
+
 from rocetap_hdl.mask import COUNT_STAGES, RANGE_STAGES, any_set, popcount, range_mask
 
 

@@ -1,6 +1,7 @@
 """What goes down the pipe, and in which order when several want to."""
 
 import pytest
+
 from rocetap.spec.classes import FrameClass
 from rocetap.spec.registers import OperationKind
 from rocetap_hdl.operations import OperationArbiter, Sweep

@@ -1,6 +1,7 @@
 """The register file by the map of rocetap.spec.registers, access by access."""
 
 import pytest
+
 from rocetap.spec.fingerprint import layout_hash
 from rocetap.spec.keys import KEY_BITS, WAYS
 from rocetap.spec.registers import BANKS, KEY_WORDS, REGISTERS, OperationKind, bank_address
@@ -18,12 +19,11 @@ async def access(ctx, dut, address, write=None, patience=40):
     ctx.set(dut.bus.write, write is not None)
     ctx.set(dut.bus.write_data, write or 0)
     ctx.set(dut.bus.request, 1)
-    for clocks in range(patience):
-        if ctx.get(dut.bus.done):
-            break
+    clocks = 0
+    while not ctx.get(dut.bus.done):
+        assert clocks < patience, f"no answer at {address:#x} in {patience} clocks"
         await ctx.tick()
-    else:
-        raise AssertionError(f"no answer at {address:#x} in {patience} clocks")
+        clocks += 1
     result = Status(ctx.get(dut.bus.status)), ctx.get(dut.bus.read_data), clocks
     ctx.set(dut.bus.request, 0)
     await ctx.tick().repeat(2)

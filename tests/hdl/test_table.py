@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from rocetap.spec.classes import ATTRIBUTABLE, FrameClass
 from rocetap.spec.keys import KEY_BITS, KEY_FIELDS, WAYS, hash_key, pack_key, slot_of, unpack_key
 from rocetap_hdl.table import ConnectionTable

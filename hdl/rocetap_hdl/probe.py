@@ -1,0 +1,106 @@
+"""The probe: frames of every port in, link octets out."""
+
+from amaranth.hdl import *
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from .counters import Counters
+from .fifo import SnapshotFifo
+from .layouts import frame_stream
+from .link.link import HostLink
+from .merge import VerdictMerge
+from .operations import OperationArbiter, Sweep
+from .parser import Parser
+from .registers import RegisterFile
+from .table import ConnectionTable
+from .window import WindowEngine
+
+__all__ = ["Probe"]
+
+
+class Probe(wiring.Component):
+    """The whole core, without MACs and without a UART.
+
+    Parameters: ``bus_bytes`` N, octets a beat (1, 8, 64); ``ports``; ``connections``, contexts of
+    the table; ``word``, the largest window W; ``records``, depth of the snapshot FIFO.
+
+    Ports: ``frames``: one stream a port, always taken. ``time``: ns, the arrival time of a frame's
+    first beat and the board's clock. ``link_rx`` and ``link_tx``: octets from and to the host.
+    ``snapshot_level`` and ``snapshot_room``: records waiting, and places left.
+    """
+
+    def __init__(self, *, bus_bytes=8, ports=1, connections=1024, word=256, records=512):
+        self.bus_bytes = bus_bytes
+        self.ports = ports
+        self.connections = connections
+        self.word = word
+        self.records = records
+        super().__init__({
+            "frames": In(frame_stream(bus_bytes)).array(ports),
+            "time": In(64),
+            "link_rx": In(stream.Signature(8)),
+            "link_tx": Out(stream.Signature(8)),
+            "snapshot_level": Out(16),
+            "snapshot_room": Out(16),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        n, c = self.bus_bytes, self.connections
+        m.submodules.merge = merge = VerdictMerge(ports=self.ports)
+        m.submodules.table = table = ConnectionTable(connections=c)
+        m.submodules.arbiter = arbiter = OperationArbiter(connections=c)
+        m.submodules.sweep = sweep = Sweep(connections=c)
+        m.submodules.engine = engine = WindowEngine(connections=c, word=self.word)
+        m.submodules.fifo = fifo = SnapshotFifo(depth=self.records)
+        m.submodules.link = link = HostLink()
+        m.submodules.counters = counters = Counters(self.ports)
+        m.submodules.registers = registers = RegisterFile(
+            connections=c, word=self.word, ports=self.ports, bus_bytes=n,
+            counter_latency=Counters.latency)
+
+        # Frames to verdicts to operations to records to the link.
+        for port in range(self.ports):
+            m.submodules[f"parser{port}"] = parser = Parser(n)
+            connect(m, flipped(self.frames[port]), parser.frames)
+            m.d.comb += [
+                parser.time.eq(self.time),
+                parser.cfg_check_icrc.eq(registers.cfg_check_icrc),
+                merge.inputs[port].valid.eq(parser.verdicts.valid),
+                merge.inputs[port].payload.eq(parser.verdicts.payload),
+            ]
+            self._count(m, counters, port, parser)
+        connect(m, merge.output, table.verdicts)
+        connect(m, table.lookups, arbiter.lookups)
+        connect(m, arbiter.operations, engine.operations)
+        connect(m, engine.records, fifo.input)
+        connect(m, fifo.output, link.records)
+        connect(m, flipped(self.link_rx), link.rx)
+        connect(m, link.tx, flipped(self.link_tx))
+
+        # The host's side.
+        connect(m, link.bus, registers.bus)
+        connect(m, registers.operation, arbiter.host)
+        connect(m, sweep.operations, arbiter.sweep)
+        m.d.comb += [
+            arbiter.exhausted.eq(engine.exhausted),
+            arbiter.exhausted_context.eq(engine.exhausted_context),
+            sweep.room.eq(fifo.room),
+            sweep.start.eq(registers.sweep_start),
+            registers.sweep_busy.eq(sweep.busy),
+            *(getattr(sweep, name).eq(getattr(registers, f"sweep_{name}"))
+              for name in ("kind", "first", "last", "reasons", "cookie")),
+            *(getattr(table, name).eq(getattr(registers, name))
+              for name in ("commit", "commit_way", "commit_slot", "commit_valid",
+                           "commit_context", "commit_key")),
+            registers.time.eq(self.time),
+            registers.generation.eq(engine.generation),
+            registers.records_dropped.eq(fifo.dropped),
+            registers.snapshot_level.eq(fifo.level),
+            registers.crc_errors.eq(link.crc_errors),
+            registers.format_errors.eq(link.format_errors),
+            registers.missed.eq(table.missed),
+            self.snapshot_level.eq(fifo.level),
+            self.snapshot_room.eq(self.records - fifo.level),
+        ]
+        return m
