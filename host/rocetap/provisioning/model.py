@@ -26,8 +26,8 @@ LIMITS: dict[str, tuple[int, int]] = {
     "interface": (0, 0xFFFF_FFFF),
     "destination_qp": (0, 0xFF_FFFF),
     "partition_key": (0, 0xFFFF),
-    "vlan": (0, 4094),
-    "inner_vlan": (0, 4094),
+    "vlan": (0, 4095),
+    "inner_vlan": (0, 4095),
     "window": (1, MAX_WINDOW),
 }
 """Least and greatest value of every number (RFC 7011, 3.1; IBTA Vol 1, 9.2; IEEE 802.1Q)."""
