@@ -69,7 +69,12 @@ class Probe(wiring.Component):
                 merge.inputs[port].valid.eq(parser.verdicts.valid),
                 merge.inputs[port].payload.eq(parser.verdicts.payload),
             ]
-            self._count(m, counters, port, parser)
+            m.d.comb += [
+                counters.classes[port].valid.eq(parser.verdicts.valid),
+                counters.classes[port].payload.eq(parser.verdicts.payload.frame_class),
+                counters.received[port].valid.eq(parser.pfc.valid),
+                counters.received[port].payload.eq(parser.pfc.payload),
+            ]
         connect(m, merge.output, table.verdicts)
         connect(m, table.lookups, arbiter.lookups)
         connect(m, arbiter.operations, engine.operations)
@@ -93,6 +98,9 @@ class Probe(wiring.Component):
             *(getattr(table, name).eq(getattr(registers, name))
               for name in ("commit", "commit_way", "commit_slot", "commit_valid",
                            "commit_context", "commit_key")),
+            *(getattr(counters, name).eq(getattr(registers, f"counter_{name}"))
+              for name in ("bank", "port", "index")),
+            registers.counter_value.eq(counters.value),
             registers.time.eq(self.time),
             registers.generation.eq(engine.generation),
             registers.records_dropped.eq(fifo.dropped),

@@ -32,15 +32,15 @@ class RegisterFile(wiring.Component):
     request; a write to ``operation`` when the operation has entered the pipe.
 
     Reads have no side effects. A 64-bit register is sampled in one clock, so no counter is ever
-    seen torn. ``counter_select`` asks the counter banks for one counter of ``counter_bank`` and
-    ``counter_port``; ``counter_value`` must hold it ``counter_latency`` clocks later.
+    seen torn. ``counter_bank`` (of ``counter_banks``), ``counter_port`` and ``counter_index`` select a
+    counter; ``counter_value`` must hold it ``counter_latency`` clocks later.
 
     Refused (Status.REFUSED, nothing done): an operation of unknown kind or for a context that does
     not exist, PROVISION with a window of 0 or beyond ``word``, a sweep while one runs or over
     contexts that do not exist, a commit to a slot, way or context that does not exist.
     """
 
-    def __init__(self, *, connections, word, ports, bus_bytes, counter_latency=4):
+    def __init__(self, *, connections, word, ports, bus_bytes, counter_latency):
         self.connections = connections
         self.word = word
         self.ports = ports

@@ -11,7 +11,7 @@ from support.simulate import fields, simulate
 
 
 def make():
-    return RegisterFile(connections=64, word=256, ports=2, bus_bytes=8)
+    return RegisterFile(connections=64, word=256, ports=2, bus_bytes=8, counter_latency=9)
 
 
 async def access(ctx, dut, address, write=None, patience=40):
