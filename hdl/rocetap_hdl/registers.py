@@ -32,8 +32,8 @@ class RegisterFile(wiring.Component):
     request; a write to ``operation`` when the operation has entered the pipe.
 
     Reads have no side effects. A 64-bit register is sampled in one clock, so no counter is ever
-    seen torn. ``counter_bank`` (of ``counter_banks``), ``counter_port`` and ``counter_index`` select a
-    counter; ``counter_value`` must hold it ``counter_latency`` clocks later.
+    seen torn. ``counter_bank``, ``counter_port`` and ``counter_index`` select a counter;
+    ``counter_value`` must hold it ``counter_latency`` clocks later.
 
     Refused (Status.REFUSED, nothing done): an operation of unknown kind or for a context that does
     not exist, PROVISION with a window of 0 or beyond ``word``, a sweep while one runs or over
