@@ -193,6 +193,30 @@ def test_a_cut_frame_counts_when_its_bth_is_whole(captured, expected):
     assert classify(v1_frame()[:captured], 78).frame_class == expected
 
 
+@pytest.mark.parametrize(("combine", "flags"), [(False, [0x05]), (True, [0x07])])
+def test_a_violation_after_a_gap_may_combine_its_causes(combine, flags):
+    connection = ReferenceConnection(4, combine=combine)
+    connection.request(1)
+    connection.capture_discontinuity()
+    connection.violation()
+    assert [epoch.flags for epoch in connection.results] == flags
+    connection.provision()
+    connection.request(2)
+    connection.close()
+    assert [epoch.flags for epoch in connection.results] == [*flags, 0x01]
+
+
+@pytest.mark.parametrize("combine", [False, True])
+def test_a_request_after_a_gap_is_counted_in_a_fresh_epoch(combine):
+    connection = ReferenceConnection(4, combine=combine)
+    for psn in (1, 3):
+        connection.request(psn)
+    connection.capture_discontinuity()
+    connection.request(2)
+    assert [epoch.flags for epoch in connection.results] == [0x05]
+    assert counters(connection.snapshot()) == {"requests": 1}
+
+
 def test_a_short_cut_closes_every_stream_and_a_bad_icrc_disables_its_own():
     frames = [(1, v1_frame()), (2, v1_frame("00000000")), (3, v1_frame())]
     [[final]] = reference_capture(frames, 4).epochs.values()

@@ -122,9 +122,9 @@ def _ethernet(view: _View, check_icrc: bool) -> Classified:
 
 
 def _mac_control(view: _View, at: int, *, tagged: bool) -> Classified:
-    if view.number(at, 2) != 0x0101:
+    if len(view.data) < at + 2 or view.number(at, 2) != 0x0101:
         return Classified(FrameClass.MAC_CONTROL)
-    if tagged or view.data[:6] != bytes.fromhex("0180c2000001"):
+    if view.sliced or tagged or view.data[:6] != bytes.fromhex("0180c2000001"):
         return Classified(FrameClass.BAD_PFC)
     enabled = view.number(at + 2, 2) & 0xFF
     quanta = {priority: view.number(at + 4 + 2 * priority, 2) for priority in range(8)}
@@ -182,7 +182,8 @@ def _udp(view: _View, ip: int, header: int, length: int, addresses: tuple[str, .
         return Classified(FrameClass.TUNNELLED)
     if port != 4791:
         return Classified(FrameClass.NOT_ROCE)
-    if room < 8 + 12:
+    udp_length = view.number(ip + header + 4, 2)
+    if min(room, udp_length) < 8 + 12:
         return Classified(FrameClass.MALFORMED_IP)
     bth = ip + header + 8
     opcode, flags, partition_key = struct.unpack(">BBH", _octets(view, bth, 4))
@@ -196,7 +197,6 @@ def _udp(view: _View, ip: int, header: int, length: int, addresses: tuple[str, .
         return verdict(FrameClass.RESPONSE)
     if opcode == 0x81:
         return verdict(FrameClass.CNP)
-    udp_length = view.number(ip + header + 4, 2)
     least = 8 + 12 + _EXTENDED_OCTETS.get(opcode, 0) + (flags >> 4 & 3) + 4
     if flags & 15 or udp_length != room or udp_length < least:
         return verdict(FrameClass.MALFORMED_ROCE)
@@ -226,9 +226,10 @@ def _is_stream(frame: Classified) -> bool:
 
 
 def reference_capture(frames: Iterable[object], window: int, *,
-                      check_icrc: bool = True) -> Expected:
+                      check_icrc: bool = True, combine: bool = True) -> Expected:
     """The final reports of every RC request stream in `frames`, all closed (without a reason) at
-    the end. A frame is (time in ns, octets) or has data, original, time_ns and lost."""
+    the end. A frame is (time in ns, octets) or has data, original, time_ns and lost. `combine` as
+    for ReferenceConnection."""
     expected = Expected()
     events: list[tuple[int, Classified]] = []
     for frame in frames:
@@ -240,7 +241,7 @@ def reference_capture(frames: Iterable[object], window: int, *,
         if lost:
             events.append((time_ns, Classified(FrameClass.LOST)))
         events.append((time_ns, classify(data, original, check_icrc=check_icrc)))
-    connections = {frame.key: ReferenceConnection(window) for _, frame in events
+    connections = {frame.key: ReferenceConnection(window, combine=combine) for _, frame in events
                    if _is_stream(frame)}
     for time_ns, frame in events:
         expected.classes[frame.frame_class] += 1

@@ -64,11 +64,18 @@ class _State:
 
 class ReferenceConnection:
     """One provisioned connection. Each method returns the final reports that it caused, which
-    are also kept in `results`; `snapshot` returns the report of the active epoch, or None."""
+    are also kept in `results`; `snapshot` returns the report of the active epoch, or None.
 
-    def __init__(self, window: int) -> None:
+    `combine` False: a capture discontinuity closes the epoch at once. True: as in a meter that
+    closes a context only when it is next touched, so that a violation or a closure that comes next
+    is a second cause in the same final report (Qualification Flags: causes can be combined).
+    """
+
+    def __init__(self, window: int, *, combine: bool = False) -> None:
         assert 1 <= window <= 1 << 22
         self.window = window
+        self._combine = combine
+        self._interrupted = False
         self.enabled = True
         self.results: list[Epoch] = []
         self._state: _State | None = None
@@ -82,10 +89,11 @@ class ReferenceConnection:
         assert 0 <= psn < M
         if not self.enabled:
             return []
+        closed = self.close() if self._interrupted else []
         state = self._state
         if state is None:
             self._start(psn, time)
-            return []
+            return closed
         u = (psn - (state.H % M)) % M
         d = u if u < M // 2 else u - M
         if u == M // 2 or d > self.window:
@@ -126,6 +134,9 @@ class ReferenceConnection:
 
     def capture_discontinuity(self) -> list[Epoch]:
         """Observation was interrupted; the next request starts fresh state."""
+        if self._combine:
+            self._interrupted = self.active
+            return []
         return self.close(DISCONTINUITY)
 
     def provision(self, window: int | None = None) -> list[Epoch]:
@@ -139,9 +150,11 @@ class ReferenceConnection:
         """Closes the active epoch, if there is one: pending positions are abandoned."""
         if self._state is None:
             return []
+        reasons |= DISCONTINUITY if self._interrupted else 0
         report = self._report(FINAL | reasons)
         report.check()
         self._state = None
+        self._interrupted = False
         self.results.append(report)
         return [report]
 

@@ -80,13 +80,15 @@ def parse_roce(batch: FrameBatch) -> RocePackets:
     at = batch.offsets[frame].astype(np.int64)
     stop = at + batch.captured[frame]
     wire_stop = at + batch.original[frame]
+    cut = wire_stop > stop
     vlan, inner_vlan, ethertype, at = _tags(read, at)
     ipv6 = ethertype == 0x86DD
     header, ip_stop, good = _ip(read, at, ipv6, ethertype)
     udp = at + header
     bth = udp + _UDP_OCTETS
-    good &= (bth + BTH_OCTETS <= np.minimum(stop, ip_stop)) & (ip_stop <= wire_stop)
+    good &= (bth + BTH_OCTETS <= np.minimum(stop, ip_stop)) & ((ip_stop <= wire_stop) | cut)
     good &= read.number(udp + 2, 2) == ROCEV2_UDP_PORT
+    good &= read.number(udp + 4, 2) >= _UDP_OCTETS + BTH_OCTETS
     keep = np.flatnonzero(good)
     at, bth, ipv6 = at[keep], bth[keep], ipv6[keep]
     return RocePackets(

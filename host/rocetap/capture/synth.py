@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from random import Random
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 from rocetap.errors import RocetapError
 
@@ -47,8 +47,8 @@ class SynthSettings:
     """PFC frames per request; each XOFF is followed by an XON."""
     other: float = 0.01
     """Frames that are not RoCEv2 per request."""
-    payload: Literal["small", "mixed", "large"] = "mixed"
-    """Path MTU: 256; 256, 1024 and 2048 in turn; 4096."""
+    payload: str = "mixed"
+    """Path MTU, "small": 256; "mixed": 256, 1024 and 2048 in turn; "large": 4096."""
 
     def __post_init__(self) -> None:
         for name, least, most in (("packets", 1, 1 << 40), ("connections", 1, _MAX_CONNECTIONS),

@@ -16,6 +16,8 @@ __all__ = ["PSN_MODULUS", "Impairments", "RequestStream"]
 
 PSN_MODULUS: Final = 1 << 24
 _MAX_GAP, _MAX_REPEAT, _MAX_LATE = 8, 16, 6
+_VERY_LATE = range(70, 300)
+"""Packets that one late packet in eight waits for: behind a window of 64, and of 256 sometimes."""
 _LEAST_JUMP, _MOST_JUMP = (1 << 22) + 1, (1 << 23) - 1
 """Jumps that no window up to 2^22 covers."""
 _PATTERN = bytes((31 * i ^ i >> 3) & 0xFF for i in range(3 * 4096))
@@ -30,7 +32,7 @@ class Impairments:
     repeat: float = 0.0
     """The sender goes back 1 to 16 packets and sends them again."""
     late: float = 0.0
-    """The packet comes 1 to 6 packets of its stream later."""
+    """The packet comes 1 to 6 packets of its stream later, one in eight 70 to 299."""
     jump: float = 0.0
     """The PSN jumps ahead, beyond any window."""
 
@@ -140,6 +142,8 @@ class RequestStream:
         if chance < 0 and self._held is None:
             self._held = self._new()
             self._held_for = 1 + int(self._rng.random() * _MAX_LATE)
+            if self._rng.random() < 0.125:
+                self._held_for = _VERY_LATE[int(self._rng.random() * len(_VERY_LATE))]
             self.done["late"] += 1
             return self._new()
         chance -= rates.jump

@@ -1,0 +1,85 @@
+"""rocetap discover: the request streams of a capture, as a provisioning file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rocetap.capture import discovery
+from rocetap.capture.reading import open_capture
+from rocetap.errors import RocetapError
+from rocetap.provisioning import Connection, Provisioning, connection_text, provisioning_text
+
+__all__ = ["discover", "discovery_text"]
+
+
+def discover(
+    capture: Annotated[str, typer.Argument(
+        help="A pcap or pcapng file, plain or in gzip, bzip2 or xz; - is standard input.")],
+    window: Annotated[int, typer.Option(
+        help="History width W of each connection, 1 to 4194304 PSN positions.")] = 64,
+    output: Annotated[Path | None, typer.Option(
+        help="The file to write; without it the text goes to standard output.")] = None,
+) -> None:
+    """Find every RC request stream in a capture and write a provisioning file (TOML).
+
+    Connections with operations outside the profile, such as READ, are written as comments with
+    the reason beside them: the profile must not be enabled for them.
+
+    A file that stops in the middle of a record is read up to there; the exit code is then 3.
+
+    Examples:
+
+      rocetap discover trace.pcap --window 128 --output provisioning.toml
+
+      tcpdump -i eth0 -w - udp port 4791 | rocetap discover -
+    """
+    with open_capture(capture) as opened:
+        found = discovery.discover(opened.batches())
+        text = discovery_text(found, window)
+        for line in opened.warnings:
+            print(line, file=sys.stderr)
+        if output is None:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            _write(output, text)
+        print(_line(opened.name, found), file=sys.stderr)
+        if opened.truncation is not None:
+            raise opened.truncation
+
+
+def discovery_text(found: discovery.Discovery, window: int) -> str:
+    """The provisioning file; streams with operations outside the profile are commented out."""
+    whole = found.provisioning(window)
+    parts = [provisioning_text(Provisioning(whole.observation_domain, whole.observation_point,
+                                            whole.ports, []))]
+    for stream, connection in zip(found.streams, whole.connections, strict=True):
+        parts.append(_entry(stream, connection))
+    return "\n".join(parts)
+
+
+def _entry(stream: discovery.Stream, connection: Connection) -> str:
+    text = f"# {stream.requests} SEND and WRITE packets\n" + connection_text(connection)
+    if not stream.outside:
+        return text
+    seen = ", ".join(f"{count} of {discovery.opcode_name(code)}"
+                     for code, count in stream.outside.items())
+    commented = "".join(f"# {line}\n" for line in text.removeprefix("# ").splitlines())
+    return f"# Left out, as it is outside the profile: {seen}\n{commented}"
+
+
+def _line(name: str, found: discovery.Discovery) -> str:
+    outside = sum(1 for stream in found.streams if stream.outside)
+    return (f"{name}: {found.frames} frames, {found.roce_packets} RoCEv2 packets, "
+            f"{len(found.streams)} request streams, {outside} of them outside the profile")
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RocetapError(f"{output}: cannot be written: {error.strerror or error}") from None
