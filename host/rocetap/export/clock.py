@@ -61,6 +61,7 @@ class BoardClock:
 
     def __init__(self) -> None:
         self._segments: list[_Segment] = []
+        self._paired_at = 0
         self._behind = 0
         self._error = 0
 
@@ -83,12 +84,14 @@ class BoardClock:
         self._error = 0
 
     def pair(self, pairing: Pairing) -> None:
-        """Takes a pairing in. Board time must not fall from one pairing to the next."""
-        if not self._segments:
+        """Takes a pairing in. A board time before the latest pairing's is a clock that was set
+        anew, as by `restart`."""
+        if not self._segments or pairing.board < self._paired_at:
             self._segments = [_Segment(pairing.board, pairing.utc)]
             self._behind = 0
         else:
             self._follow(pairing)
+        self._paired_at = pairing.board
         self._error = pairing.error
 
     def _follow(self, pairing: Pairing) -> None:

@@ -89,3 +89,11 @@ def test_a_board_that_was_reset_starts_a_new_map():
     clock.restart()
     clock.pair(paired(SECOND, UTC + 3 * SECOND))
     assert clock.to_ms([2 * SECOND]).tolist() == [(UTC + 4 * SECOND) // NS_PER_MS]
+
+
+def test_a_board_clock_that_jumps_back_is_mapped_anew():
+    clock = BoardClock()
+    clock.pair(paired(500 * SECOND, UTC))
+    clock.pair(paired(SECOND, UTC + 3 * SECOND))
+    assert clock.to_ns([2 * SECOND]).tolist() == [UTC + 4 * SECOND]
+    assert clock.error == 1_000

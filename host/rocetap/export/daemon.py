@@ -1,0 +1,76 @@
+"""The exporting daemon: one board, one collector, for as long as it runs.
+
+Two loops share an event loop. :mod:`.boardloop` polls, takes a sample each interval, and puts what
+it got into the queue. :mod:`.sessionloop` connects and sends what the queue holds. Neither waits
+for the other: a slow collector fills the queue, which is bounded, and a lost board leaves the
+session open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+
+from rocetap.export.backoff import Backoff
+from rocetap.export.boardloop import BoardLoop
+from rocetap.export.hub import Hub, Settings
+from rocetap.export.sessionloop import SessionLoop
+from rocetap.link.driver import Driver
+from rocetap.provisioning import Provisioning
+
+__all__ = ["Daemon"]
+
+
+class Daemon:
+    """Runs until told to stop.
+
+    `context`: from `tls.client_context`. `open_driver` opens the line and makes a driver; it
+    blocks, and raises LinkError. `monotonic` (seconds), `wall` (UTC in ns) and `backoff` are given
+    by tests.
+    """
+
+    def __init__(self, settings: Settings, context: ssl.SSLContext, provisioning: Provisioning,
+                 open_driver: Callable[[], Driver], *,
+                 monotonic: Callable[[], float] = time.monotonic,
+                 wall: Callable[[], int] = time.time_ns,
+                 backoff: Callable[[], Backoff] = Backoff) -> None:
+        self.hub = Hub(settings, monotonic, wall, backoff)
+        self._board = BoardLoop(self.hub, provisioning, open_driver)
+        self._sessions = SessionLoop(self.hub, self._board, context)
+
+    def stop(self) -> None:
+        """Ends `run` in order: epochs closed, final reports sent, session closed."""
+        self.hub.stop.set()
+
+    async def run(self) -> None:
+        """The whole life of the daemon.
+
+        Raises what is wrong at the start and will not pass by itself: LinkError (no board there),
+        BoardTooSmallError, IdentityError (another collector), RefusedError (it refuses us).
+        Everything else is tried again for ever.
+        """
+        try:
+            await self._board.start()
+            loops = [asyncio.create_task(self._board.run()),
+                     asyncio.create_task(self._sessions.run())]
+            try:
+                await asyncio.wait(loops, return_when=asyncio.FIRST_EXCEPTION)
+                for one in loops:
+                    if one.done():
+                        one.result()
+            finally:
+                for one in loops:
+                    one.cancel()
+                await asyncio.gather(*loops, return_exceptions=True)
+        finally:
+            await self._board.close()
+
+    def summary(self) -> str:
+        """One line for the end: what became of the records."""
+        counts, drops = self.hub.statistics, self.hub.drops
+        dropped = ", ".join(f"{reason} {count}" for reason, count in sorted(drops.items()))
+        return (f"{counts.sent} reports and {counts.readings_sent} PFC readings sent in "
+                f"{counts.sessions} sessions, {counts.in_doubt} in doubt; records dropped: "
+                f"{dropped or 'none'}")
