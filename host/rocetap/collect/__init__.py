@@ -1,0 +1,1 @@
+"""The collector: the profiles' collector rules, outcomes, store and server."""

@@ -1,0 +1,90 @@
+"""The retained epochs as one array in the order of their ids.
+
+Admission only takes ids above all before, so a new context goes to the end and a look-up is a
+binary search.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ipfix.records import Records, words
+from .outcomes import EPOCH
+
+__all__ = ["ContextTable", "as_rows"]
+
+_WORDS = EPOCH.itemsize // 8
+_SMALLEST = 64
+
+
+class ContextTable:
+    """EPOCH rows sorted by epoch id, in memory that grows and shrinks with their number.
+
+    Rows are moved as 64-bit words: `words` and `rows` are two views of the same memory.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._ids: npt.NDArray[np.uint64] = np.zeros(_SMALLEST, np.uint64)
+        self._words: npt.NDArray[np.uint64] = np.zeros((_SMALLEST, _WORDS), np.uint64)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def words(self) -> npt.NDArray[np.uint64]:
+        """Shape (contexts, words of EPOCH); writable."""
+        return self._words[:self._count]
+
+    @property
+    def rows(self) -> Records:
+        """Shape (contexts,), EPOCH; writable."""
+        return as_rows(self.words)
+
+    def take(self, slots: npt.NDArray[Any]) -> Records:
+        """Copies of some rows, by slot or by mask."""
+        return as_rows(self.words[slots])
+
+    def find(
+        self, ids: npt.NDArray[np.uint64],
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        """Slot of each id, and whether it is there."""
+        if not self._count:
+            return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
+        slots = np.searchsorted(self._ids[:self._count], ids)
+        slots = np.minimum(slots, self._count - 1)
+        return slots, self._ids[slots] == ids
+
+    def append(self, rows: Records) -> None:
+        """Rows with ids in increasing order, above all that are here."""
+        count = self._count + len(rows)
+        if count > len(self._ids):
+            self._resize(max(count, 2 * len(self._ids)))
+        self._ids[self._count:count] = rows["report"]["epoch_id"]
+        self._words[self._count:count] = words(rows)
+        self._count = count
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Forgets the rows that are not kept; gives memory back when a quarter is left in use."""
+        if kept.all():
+            return
+        ids, moved = self._ids[:self._count][kept], self.words[kept]
+        self._count = len(ids)
+        self._ids[:self._count], self._words[:self._count] = ids, moved
+        if len(self._ids) > max(_SMALLEST, 4 * self._count):
+            self._resize(max(_SMALLEST, 2 * self._count))
+
+    def _resize(self, size: int) -> None:
+        ids, moved = self._ids, self._words
+        self._ids = np.zeros(size, np.uint64)
+        self._words = np.zeros((size, _WORDS), np.uint64)
+        self._ids[:self._count], self._words[:self._count] = ids[:self._count], moved[:self._count]
+
+
+def as_rows(moved: npt.NDArray[np.uint64]) -> Records:
+    """Words of whole rows, seen as EPOCH: shape (rows,)."""
+    rows: Records = moved.view(EPOCH)
+    return rows.reshape(-1)

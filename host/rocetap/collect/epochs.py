@@ -1,0 +1,225 @@
+"""The epochs of one Transport Session and Observation Domain: admission, cumulative comparison,
+outcomes, retirement (sequence profile, Collector Processing).
+
+A batch is compared as a whole: each report with the one before it of its epoch. Only the epochs
+where that does not simply hold (a gap, a repeat, a rule broken) are gone through report by report.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ipfix.records import KEY_WORDS, SEQUENCE_REPORT, TOTALS, Records, words
+from ..spec.flags import SequenceFlag
+from .comparison import compare
+from .contexts import ContextTable, as_rows
+from .outcomes import EPOCH, EndReason, State
+from .rules import Rule
+from .settings import EpochLimits
+
+__all__ = ["BookResult", "EpochBook"]
+
+_FINAL = np.uint16(SequenceFlag.finalEpoch)
+_UNVERIFIED = np.uint16(SequenceFlag.generationUnverified)
+_REPORT_WORDS = SEQUENCE_REPORT.itemsize // 8
+_Indices = npt.NDArray[np.intp]
+
+
+@dataclass
+class BookResult:
+    """What one batch changed."""
+
+    epochs: Records
+    """EPOCH rows to store, one for each epoch that changed."""
+    counters: Counter[str] = field(default_factory=Counter)
+    raw: list[tuple[int, Rule]] = field(default_factory=list)
+    """Reports to keep raw, by index in the batch, and why."""
+
+
+class EpochBook:
+    """Retained epochs. `high_water` is the highest epoch id ever admitted or refused here."""
+
+    def __init__(self, limits: EpochLimits) -> None:
+        self.limits = limits
+        self.high_water = 0
+        self._table = ContextTable()
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def process(
+        self, reports: Records, codes: npt.NDArray[np.uint8], now_ms: int,
+    ) -> BookResult:
+        """Takes a batch in the order received. `codes`: the Rule each breaks by itself."""
+        result = BookResult(np.zeros(0, EPOCH))
+        keyed = codes != Rule.EPOCH_ID_ZERO
+        if not keyed.all():
+            result.counters[_counter(Rule.EPOCH_ID_ZERO)] += int((~keyed).sum())
+        # Reports of one epoch side by side, each epoch's in the order received.
+        order = np.flatnonzero(keyed)
+        ids = reports["epoch_id"][order]
+        if not (ids[1:] > ids[:-1]).all():
+            order = order[np.argsort(ids, kind="stable")]
+        slots, order = self._find_or_admit(reports, order, now_ms, result.counters)
+        if len(order):
+            self._compare(reports, codes, order, slots, now_ms, result)
+        return result
+
+    def retire(self, now_ms: int) -> BookResult:
+        """Forgets closed epochs after their retention, and silent ones as incomplete."""
+        rows = self._table.rows
+        age = np.maximum(now_ms - rows["last_seen_ms"].astype(np.int64), 0)
+        active = rows["state"] == State.OPEN
+        silent = active & (age > self.limits.inactivity_ms)
+        rows["ended"][silent] = EndReason.inactivity
+        result = BookResult(self._table.take(silent))
+        if silent.any():
+            result.counters["epoch.inactive"] += int(silent.sum())
+        self._table.keep(~silent & (active | (age <= self.limits.closed_retention_ms)))
+        return result
+
+    def end(self) -> BookResult:
+        """The Transport Session has ended: epochs without a final report stay incomplete."""
+        rows = self._table.rows
+        cut = rows["state"] == State.OPEN
+        rows["ended"][cut] = EndReason.session_end
+        result = BookResult(self._table.take(cut))
+        self._table.keep(np.zeros(len(rows), np.bool_))
+        return result
+
+    def _find_or_admit(
+        self, reports: Records, order: _Indices, now_ms: int, counters: Counter[str],
+    ) -> tuple[_Indices, _Indices]:
+        """(slot, index in the batch) of each report that has a context, epochs side by side."""
+        ids = reports["epoch_id"][order]
+        slots, known = self._table.find(ids)
+        if known.all():
+            return slots, order
+        unknown = order[_firsts(ids) & ~known]
+        unknown.sort()
+        no_room = self._admit(_taken(reports, unknown), now_ms)
+        slots, known = self._table.find(ids)
+        crowded = np.isin(ids, no_room) if len(no_room) else np.zeros(len(ids), np.bool_)
+        for name, count in (("resource.contexts", int(crowded.sum())),
+                            ("report.orphan", int((~known & ~crowded).sum()))):
+            if count:
+                counters[name] += count
+        return slots[known], order[known]
+
+    def _admit(self, firsts: Records, now_ms: int) -> npt.NDArray[np.uint64]:
+        """New contexts for first sightings in the order received, of ids above the high water;
+        the high water rises whether there is room or not. Gives the ids there was no room for."""
+        ids = firsts["epoch_id"]
+        before = np.maximum.accumulate(
+            np.concatenate([np.array([self.high_water], np.uint64), ids]))
+        admitted = _taken(firsts, np.flatnonzero(ids > before[:-1]))
+        self.high_water = int(before[-1])
+        room = self._room(len(admitted))
+        no_room: npt.NDArray[np.uint64] = admitted["epoch_id"][room:]
+        admitted = admitted[:room]
+        new = np.zeros(len(admitted), EPOCH)
+        new["last_seen_ms"] = now_ms
+        moved = words(new)
+        moved[:, :KEY_WORDS] = words(admitted)[:, :KEY_WORDS]
+        as_rows(moved)["report"]["flags"] = admitted["flags"] & _UNVERIFIED
+        self._table.append(as_rows(moved))
+        return no_room
+
+    def _room(self, wanted: int) -> int:
+        """How many new contexts fit, after closed ones made way, the longest unseen first."""
+        limit = self.limits.contexts
+        if len(self._table) + wanted > limit:
+            rows = self._table.rows
+            closed = np.flatnonzero(rows["state"] != State.OPEN)
+            # More than asked for, so that the array is not moved for each batch.
+            spare = min(len(closed), max(wanted, limit // 8))
+            oldest = closed[np.argsort(rows["last_seen_ms"][closed], kind="stable")[:spare]]
+            kept = np.ones(len(rows), np.bool_)
+            kept[oldest] = False
+            self._table.keep(kept)
+        return limit - len(self._table)
+
+    def _compare(
+        self, reports: Records, codes: npt.NDArray[np.uint8], order: _Indices, slots: _Indices,
+        now_ms: int, result: BookResult,
+    ) -> None:
+        batch = _taken(reports, order)
+        moved = words(batch)
+        first = _firsts(slots)
+        # Of each report the one before it: the epoch's latest, or its neighbour in the batch.
+        rows = self._table.take(slots)
+        before = words(rows)[:, :_REPORT_WORDS]
+        again = np.flatnonzero(~first)
+        before[again] = moved[again - 1]
+        plain = (codes[order] == Rule.OK) & (rows["state"] == State.OPEN)
+        plain &= (before[:, :KEY_WORDS] == moved[:, :KEY_WORDS]).all(axis=1)
+        plain &= _continues(batch, rows["report"])
+        starts = np.flatnonzero(first)
+        good = np.logical_and.reduceat(plain, starts)
+        ends = np.append(starts[1:], len(order))
+        taken, last = slots[starts[good]], ends[good] - 1
+        self._table.words[taken, :_REPORT_WORDS] = moved[last]
+        rows = self._table.rows
+        rows["state"][taken] = batch["flags"][last] & _FINAL
+        rows["reports"][taken] += (ends - starts)[good].astype(np.uint64)
+        rows["last_seen_ms"][taken] = now_ms
+        changed = taken
+        if not good.all():
+            slow = [slots[begin] for begin, end in zip(starts[~good], ends[~good], strict=True)
+                    if self._one_by_one(reports, codes, order[begin:end], rows[slots[begin]],
+                                        now_ms, result)]
+            changed = np.concatenate([taken, np.array(slow, np.intp)])
+        result.epochs = self._table.take(changed)
+
+    def _one_by_one(
+        self, reports: Records, codes: npt.NDArray[np.uint8], indices: _Indices, row: Any,
+        now_ms: int, result: BookResult,
+    ) -> bool:
+        """Goes through the reports of one epoch; whether its row changed."""
+        changed = False
+        for index in indices.tolist():
+            code = Rule(codes[index])
+            verdict = compare(row, reports[index], code)
+            if code != Rule.OK:
+                result.counters[_counter(code)] += 1
+            if verdict.counter is not None:
+                result.counters[verdict.counter] += 1
+            if verdict.counter != "report.key_changed":
+                row["last_seen_ms"] = now_ms
+            if verdict.raw is not None:
+                result.raw.append((index, verdict.raw))
+            changed |= verdict.changed
+        return changed
+
+
+def _continues(batch: Records, before: Records) -> npt.NDArray[np.bool_]:
+    """Where a report plainly continues the one before: next id, same generation qualification, no
+    total below, and the one before not final."""
+    plain: npt.NDArray[np.bool_] = batch["report_id"] == before["report_id"] + np.uint64(1)
+    flags = before["flags"]
+    plain &= (flags & _FINAL == 0) & ((flags ^ batch["flags"]) & _UNVERIFIED == 0)
+    for name in TOTALS:
+        plain &= batch[name] >= before[name]
+    return plain
+
+
+def _taken(reports: Records, indices: _Indices) -> Records:
+    """Some reports, moved as words: field by field it would take several times as long."""
+    taken: Records = words(reports)[indices].view(reports.dtype)
+    return taken.reshape(-1)
+
+
+def _firsts(groups: npt.NDArray[np.intp] | npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """True where a new group begins; equal numbers stand side by side."""
+    first = np.ones(len(groups), np.bool_)
+    first[1:] = groups[1:] != groups[:-1]
+    return first
+
+
+def _counter(rule: Rule) -> str:
+    return f"rule.{rule.name.lower()}"

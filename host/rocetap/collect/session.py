@@ -1,0 +1,275 @@
+"""One peer's Transport Session at the collector: octets in, batches for the store out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..ipfix.collecting import (
+    CollectingSession,
+    DataSet,
+    Event,
+    RecordsMissing,
+    TemplateAdded,
+    TemplateRemoved,
+)
+from ..ipfix.errors import RemoteError
+from ..ipfix.records import Records
+from ..ipfix.templates import Template
+from .bindings import Foreign, PfcBinding, Refused, SequenceBinding, bind
+from .epochs import BookResult, EpochBook
+from .rules import Rule, check
+from .settings import CollectorSettings
+
+__all__ = ["Batch", "CollectorSession", "RawRecord"]
+
+
+@dataclass(frozen=True)
+class RawRecord:
+    """A Data Record kept as it came, with what is needed to read it again."""
+
+    domain: int
+    epoch_id: int
+    rule: Rule
+    fields: str
+    """Name and length of each field of its Template, `name:octets` by commas."""
+    octets: bytes
+
+
+@dataclass
+class Batch:
+    """What one call changed: all of it goes into the store together.
+
+    `epochs`: (Observation Domain, EPOCH rows); `pfc`: (Observation Domain, PFC_READING rows);
+    `counters`: what was passed over or dropped, by reason, since the batch before; `error`: why
+    the session must be closed now, None while it goes on.
+    """
+
+    epochs: list[tuple[int, Records]] = field(default_factory=list)
+    pfc: list[tuple[int, Records]] = field(default_factory=list)
+    raw: list[RawRecord] = field(default_factory=list)
+    counters: Counter[str] = field(default_factory=Counter)
+    reports: int = 0
+    """Sequence reports read, valid or not."""
+    error: RemoteError | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.epochs or self.pfc or self.raw or self.counters or self.error)
+
+
+@dataclass
+class _Bound:
+    binding: SequenceBinding | PfcBinding | Foreign | Refused
+    names: tuple[str, ...]
+    keys: int | None = None
+    """flowKeyIndicator as advertised."""
+    warned: bool = False
+
+
+class CollectorSession:
+    """Decodes and validates what one exporter sends over one connection.
+
+    `now_ms` is the collector's clock in ms since 1970-01-01 UTC.
+    """
+
+    def __init__(self, settings: CollectorSettings | None = None) -> None:
+        self.settings = settings or CollectorSettings()
+        self.ipfix = CollectingSession(self.settings.pen, self.settings.ipfix)
+        self._bound: dict[tuple[int, int], _Bound] = {}
+        self._books: dict[int, EpochBook] = {}
+        self._told: Counter[str] = Counter()
+
+    @property
+    def contexts(self) -> int:
+        """Retained epochs."""
+        return sum(len(book) for book in self._books.values())
+
+    def receive(self, data: bytes | memoryview, now_ms: int) -> Batch:
+        """Octets of the stream, cut anywhere. Never raises on bad input: see Batch.error."""
+        batch = Batch()
+        try:
+            for sets in _neighbours(self.ipfix.receive(data)):
+                if isinstance(sets, list):
+                    self._data(sets, now_ms, batch)
+                else:
+                    self._event(sets)
+        except RemoteError as error:
+            batch.error = error
+        return self._counted(batch)
+
+    def tick(self, now_ms: int) -> Batch:
+        """Retires epochs; to be called now and then, also while nothing comes."""
+        batch = Batch()
+        for domain, book in self._books.items():
+            self._take(batch, domain, book.retire(now_ms))
+        return self._counted(batch)
+
+    def end(self) -> Batch:
+        """The connection has ended, for whatever reason."""
+        self.ipfix.end()
+        batch = Batch()
+        for domain, book in self._books.items():
+            self._take(batch, domain, book.end())
+        return self._counted(batch)
+
+    def _event(self, event: Event) -> None:
+        if isinstance(event, TemplateAdded):
+            binding = bind(event.template, self.ipfix.registry, self.settings.reduced_lengths)
+            self._bound[event.domain, event.template.id] = _Bound(binding, event.names)
+        elif isinstance(event, TemplateRemoved):
+            del self._bound[event.domain, event.template_id]
+        elif isinstance(event, RecordsMissing):
+            pass  # counted by the decoder as records_missing
+
+    def _data(self, sets: list[DataSet], now_ms: int, batch: Batch) -> None:
+        """Sets of one Template and domain, one after the other in the stream."""
+        domain, template = sets[0].domain, sets[0].template
+        bound = self._bound[domain, template.id]
+        binding = bound.binding
+        count = sum(len(item.records) for item in sets)
+        if isinstance(binding, Foreign):
+            if "flowKeyIndicator" in bound.names:
+                for item in sets:
+                    self._flow_keys(domain, bound.names, item.records, batch)
+            elif "informationElementName" not in bound.names:
+                batch.counters["record.foreign"] += count
+        elif isinstance(binding, Refused):
+            batch.counters[f"template.{binding.reason}"] += count
+        elif isinstance(binding, PfcBinding):
+            self._pfc(domain, binding.read(_joined(sets)), batch)
+        elif self._keys_agree(bound, binding, count, batch):
+            reports = binding.read(_joined(sets))
+            self._sequence(domain, reports, sets, template, bound.names, now_ms, batch)
+
+    def _flow_keys(
+        self, domain: int, names: tuple[str, ...], records: Records, batch: Batch,
+    ) -> None:
+        """Flow Keys records (RFC 7011, 4.4): which fields of which Template are keys."""
+        fits = all(name in names and records.dtype[name].kind == "u"
+                   for name in ("templateId", "flowKeyIndicator"))
+        if not fits:
+            batch.counters["template.flow_keys"] += len(records)
+            return
+        pairs = zip(records["templateId"].tolist(), records["flowKeyIndicator"].tolist(),
+                    strict=True)
+        for template_id, keys in pairs:
+            bound = self._bound.get((domain, template_id))
+            if bound is None:
+                batch.counters["flow_keys.unknown_template"] += 1
+            else:
+                bound.keys = keys
+
+    def _keys_agree(
+        self, bound: _Bound, binding: SequenceBinding, count: int, batch: Batch,
+    ) -> bool:
+        """Whether the Flow Keys advertised for the Template are those of the profile."""
+        if bound.keys is None:
+            if self.settings.require_flow_keys:
+                batch.counters["template.flow_keys_missing"] += count
+                return False
+            if not bound.warned:
+                bound.warned = True
+                batch.counters["flow_keys.not_advertised"] += 1
+            return True
+        if bound.keys != binding.keys:
+            batch.counters["template.flow_keys_wrong"] += count
+            return False
+        return True
+
+    def _pfc(self, domain: int, readings: Records, batch: Batch) -> None:
+        good = readings["priority"] <= 7
+        if not good.all():
+            batch.counters["rule.pfc_priority_range"] += int((~good).sum())
+            readings = readings[good]
+        if len(readings):
+            batch.pfc.append((domain, readings))
+
+    def _sequence(
+        self, domain: int, reports: Records, sets: list[DataSet], template: Template,
+        names: tuple[str, ...], now_ms: int, batch: Batch,
+    ) -> None:
+        book = self._books.get(domain)
+        if book is None:
+            book = self._books[domain] = EpochBook(self.settings.epochs)
+        batch.reports += len(reports)
+        result = book.process(reports, check(reports), now_ms)
+        self._take(batch, domain, result)
+        if result.raw:
+            fields = ",".join(f"{name}:{part.length}"
+                              for name, part in zip(names, template.fields, strict=True))
+            for index, rule in result.raw:
+                batch.raw.append(RawRecord(domain, int(reports["epoch_id"][index]), rule, fields,
+                                           _octets_of(sets, index)))
+
+    def _take(self, batch: Batch, domain: int, result: BookResult) -> None:
+        if len(result.epochs):
+            batch.epochs.append((domain, result.epochs))
+        batch.counters.update(result.counters)
+
+    def _counted(self, batch: Batch) -> Batch:
+        """Adds what the decoder has counted since the batch before."""
+        for reason, count in self.ipfix.counters.items():
+            if count != self._told[reason]:
+                batch.counters[f"ipfix.{reason}"] += count - self._told[reason]
+                self._told[reason] = count
+        return batch
+
+
+def _neighbours(events: Iterator[Event]) -> Iterator[Event | list[DataSet]]:
+    """Gathers Data Sets of one Template that follow one another, so that they are validated as
+    one array."""
+    sets: list[DataSet] = []
+    try:
+        for event in events:
+            if (isinstance(event, DataSet) and sets and event.domain == sets[0].domain
+                    and event.template is sets[0].template):
+                sets.append(event)
+                continue
+            if isinstance(event, RecordsMissing) and sets:
+                continue
+            if sets:
+                yield sets
+            sets = []
+            if isinstance(event, DataSet):
+                sets = [event]
+            else:
+                yield event
+    except RemoteError:
+        if sets:
+            yield sets
+        raise
+    if sets:
+        yield sets
+
+
+def _joined(sets: list[DataSet]) -> Records:
+    """The records of all Sets in one array of the Template's dtype."""
+    first = sets[0]
+    if len(sets) == 1:
+        return first.records
+    if first.template.variable:
+        out: Records = np.empty(sum(len(item.records) for item in sets), first.records.dtype)
+        position = 0
+        for item in sets:
+            out[position:position + len(item.records)] = item.records
+            position += len(item.records)
+        return out
+    size = first.template.minimum_octets
+    joined: Records = np.frombuffer(
+        b"".join(item.octets[:len(item.records) * size] for item in sets), first.records.dtype)
+    return joined
+
+
+def _octets_of(sets: list[DataSet], index: int) -> bytes:
+    """The wire octets of one record, by its index over all Sets."""
+    for item in sets:
+        if index < len(item.records):
+            if item.template.variable:
+                return bytes(item.octets)
+            size = item.template.minimum_octets
+            return bytes(item.octets[index * size:(index + 1) * size])
+        index -= len(item.records)
+    raise IndexError(index)
