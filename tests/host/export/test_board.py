@@ -4,7 +4,6 @@ import time
 from ipaddress import ip_address
 
 import pytest
-from support.fake_board import FakeBoard
 
 from rocetap.export.board import Board
 from rocetap.export.clock import BoardClock
@@ -12,6 +11,7 @@ from rocetap.link.driver import Driver
 from rocetap.link.errors import LinkTimeout
 from rocetap.provisioning import Connection, Port, Provisioning
 from rocetap.spec.flags import SequenceFlag
+from support.fake_board import FakeBoard
 
 FINAL = SequenceFlag.finalEpoch
 

@@ -8,8 +8,6 @@ import time
 from ipaddress import ip_address
 
 import pytest
-from support.fake_board import FakeBoard
-from support.tls_collector import collector_context, listening
 
 from rocetap import pki
 from rocetap.export.backoff import Backoff
@@ -20,6 +18,8 @@ from rocetap.export.tls import IdentityError, Limits, RefusedError, client_conte
 from rocetap.link.driver import Driver
 from rocetap.link.errors import TransportClosed, TransportOpenError
 from rocetap.provisioning import Connection, Provisioning
+from support.fake_board import FakeBoard
+from support.tls_collector import collector_context, listening
 
 QUICK = Limits(connect=2.0, dead_peer=1.0, grace=0.3, settle=0.05, close=1.0)
 UNVERIFIED, FINAL = 0x20, 0x01

@@ -4,12 +4,12 @@ import time
 from ipaddress import ip_address
 
 import pytest
-from support.fake_board import FakeBoard
 
 from rocetap.export.provision import BoardTooSmallError, Provisioner
 from rocetap.link.driver import Driver
 from rocetap.provisioning import Connection, Port, Provisioning
 from rocetap.spec.registers import OperationKind
+from support.fake_board import FakeBoard
 
 
 def connection(number, window=64, **settings):
