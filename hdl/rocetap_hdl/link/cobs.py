@@ -91,8 +91,8 @@ class CobsDecoder(wiring.Component):
 class CobsEncoder(wiring.Component):
     """Packets to octets of the wire, each packet ended by the zero delimiter.
 
-    A group waits in a data FIFO until its code is known; codes wait in a FIFO of their own, so that
-    the next group comes in while one goes out.
+    A group waits in a data FIFO until its code is known; codes wait in a FIFO of their own, deep
+    enough that many short groups going out cover a long one coming in.
 
     Throughput: one octet out each clock that ``o.ready`` is high while packets of up to
     ``GROUP_OCTETS`` octets wait. Latency: 3 clocks from a group's last octet to its code when
@@ -102,12 +102,13 @@ class CobsEncoder(wiring.Component):
     i: In(packet_stream())
     o: Out(octet_stream())
 
-    CODES = 16
+    DATA_DEPTH = 256
+    CODES_DEPTH = 128
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.data = data = SyncFIFOBuffered(width=8, depth=256)
-        m.submodules.codes = codes = SyncFIFOBuffered(width=9, depth=self.CODES)
+        m.submodules.data = data = SyncFIFOBuffered(width=8, depth=self.DATA_DEPTH)
+        m.submodules.codes = codes = SyncFIFOBuffered(width=9, depth=self.CODES_DEPTH)
 
         # In: a code is due at a zero, at a full group and at the packet's end. A packet that ends
         # with a zero asks for two: that of the zero and that of the empty group after it.
