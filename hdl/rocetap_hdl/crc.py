@@ -19,7 +19,7 @@ INITIAL = 0xFFFFFFFF
 """The register before the first octet."""
 
 RESIDUE = 0xDEBB20E3
-"""The register after any octets and their right CRC, complemented, least significant octet first."""
+"""The register after any octets and their CRC: complemented, least significant octet first."""
 
 GROUP_OCTETS = 8
 """Octets whose contribution is summed in one clock; the next clock sums the groups."""

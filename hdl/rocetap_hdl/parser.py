@@ -33,11 +33,11 @@ class Parser(wiring.Component):
     every clock. Nothing in here ever waits: it is one pipeline. Every frame must end: a ``first``
     beat in the middle of a frame begins another one and the unfinished one has no verdict.
     ``time``: ns, sampled with a frame's first beat. ``cfg_check_icrc``: 0 means that every ICRC
-    counts as right. ``cfg_max_octets``: longest frame that is not OVERSIZE, FCS included; MAX_OCTETS
-    by default. Both are to be steady while frames pass.
+    counts as right. ``cfg_max_octets``: longest frame that is not OVERSIZE, FCS included;
+    MAX_OCTETS by default. Both are to be steady while frames pass.
 
-    ``verdicts``: exactly one a frame, in order, `latency` clocks after its last beat. ``pfc``: valid
-    with the verdict of each good PFC frame and with no other.
+    ``verdicts``: exactly one a frame, in order, `latency` clocks after its last beat. ``pfc``:
+    valid with the verdict of each good PFC frame and with no other.
 
     Precedence of classes: LOST, MAC_ERROR, OVERSIZE, RUNT, BAD_FCS, then content as
     :class:`.verdict.Content`, :class:`.transport.Transport` and :class:`.verdict.Judge` have it. A

@@ -46,7 +46,8 @@ class PfcDetector(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         frame, out = self.i.payload, self.o.payload
-        is_pfc = (octets(frame.packet, 0, 2) == PFC_OPCODE) & (~frame.sliced | (frame.available >= 2))
+        opcode_known = ~frame.sliced | (frame.available >= 2)
+        is_pfc = opcode_known & (octets(frame.packet, 0, 2) == PFC_OPCODE)
         vector = frame.packet[8 * 3:8 * 4]
         m.d.sync += [
             self.o.valid.eq(self.i.valid),

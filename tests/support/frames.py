@@ -78,12 +78,12 @@ def udp(payload: bytes, *, source: int = 49152, destination: int = 4791,
 
 
 def bth(payload: bytes = b"", *, opcode: int = 0x04, psn: int = 0, qp: int = 0x12,
-        pkey: int = 0xFFFF, pad_count: int = 0, version: int = 0, solicited: bool = False,
+        pkey: int = 0xFFFF, pad_count: int = 0, tver: int = 0, solicited: bool = False,
         migrated: bool = False, fecn: bool = False, becn: bool = False,
         acknowledge: bool = False) -> bytes:
     """A Base Transport Header and what follows it, ICRC not included (IBTA Vol 1, 9.2)."""
     return struct.pack(
-        ">BBHII", opcode, solicited << 7 | migrated << 6 | pad_count << 4 | version, pkey,
+        ">BBHII", opcode, solicited << 7 | migrated << 6 | pad_count << 4 | tver, pkey,
         fecn << 31 | becn << 30 | qp, acknowledge << 31 | psn) + payload
 
 
