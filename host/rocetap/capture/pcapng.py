@@ -55,7 +55,7 @@ class PcapngDecoder:
         self._name = name
         self._notes = notes
         self._rest = b""
-        self._skip = 0
+        self._skip = self._skip_length = 0
         self._order = ""
         self._interfaces: list[Interface] = []
         self._last_time = 0
@@ -76,9 +76,9 @@ class PcapngDecoder:
         if self._skip:
             skipped = min(self._skip, len(piece))
             self._skip -= skipped
-            self.offset += skipped
             piece = piece[skipped:]
-            if not self._skip and skipped:
+            if not self._skip:
+                self.offset += self._skip_length
                 self.record += 1
         buffer = self._rest + piece if self._rest else piece
         found = _Pending()
@@ -120,8 +120,7 @@ class PcapngDecoder:
             if end > size:
                 if kind in _LEAST:
                     break
-                self._skip = end - size
-                self.offset += size - position
+                self._skip, self._skip_length = end - size, length
                 return size
             if struct.unpack_from(self._order + "I", buffer, end - 4)[0] != length:
                 return self._broken(position, "the two lengths of the block differ")
