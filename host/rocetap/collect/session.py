@@ -55,9 +55,12 @@ class Batch:
     reports: int = 0
     """Sequence reports read, valid or not."""
     error: RemoteError | None = None
+    ended: tuple[int, str] | None = None
+    """When the Transport Session ended, ms since 1970-01-01 UTC, and why; None while it lasts."""
 
     def __bool__(self) -> bool:
-        return bool(self.epochs or self.pfc or self.raw or self.counters or self.error)
+        return bool(self.epochs or self.pfc or self.raw or self.counters or self.reports
+                    or self.ended)
 
 
 @dataclass

@@ -1,0 +1,66 @@
+"""Stored rows as dictionaries by Information Element names: what `jsonl` prints."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Final
+
+from ..ipfix.wire import PFC_COLUMNS, SEQUENCE_COLUMNS
+from ..spec.elements import PFC_RECEIVED, PFC_TRANSMITTED, SEQUENCE_IPV4, SEQUENCE_IPV6
+from .outcomes import EndReason, Outcome, Qualification
+from .rules import Rule
+
+__all__ = ["pfc_row", "sequence_row"]
+
+_WIDE: Final = (1 << 64) - 1
+_KEY_COLUMNS: Final = {"observation_point", "source", "destination", "qp", "pkey", "epoch_id"}
+# Columns of a report that are known even when none was accepted.
+
+
+def sequence_row(stored: dict[str, Any]) -> dict[str, Any]:
+    """An epoch: `record`, the profile's fields by name (addresses as text, VLAN keys only when
+    the connection has them), then `outcome` and what qualifies it:
+
+    qualifications (names of Qualification), reportsReceived, reportsMissing, invalidReason (name
+    of the Rule, only when invalid), endReason (only without a final report), transportSession,
+    observationDomainId, exporter. Without any accepted report only the key fields are there.
+    """
+    ipv6 = bool(stored["ipv6"])
+    row: dict[str, Any] = {"record": "sequence"}
+    for element in SEQUENCE_IPV6 if ipv6 else SEQUENCE_IPV4:
+        column = SEQUENCE_COLUMNS[element.name]
+        if stored["reports"] or column in _KEY_COLUMNS:
+            value = stored[column]
+            row[element.name] = (_address(value, ipv6) if column in ("source", "destination")
+                                 else value & _WIDE)
+    if stored["vid"] or stored["cvid"]:
+        row["dot1qVlanId"], row["dot1qCustomerVlanId"] = stored["vid"], stored["cvid"]
+    outcome = Outcome(stored["outcome"])
+    row["outcome"] = outcome.name
+    row["qualifications"] = [
+        flag.name for flag in Qualification if stored["qualifications"] & flag]
+    row["reportsReceived"] = stored["reports"] & _WIDE
+    row["reportsMissing"] = stored["missing"] & _WIDE
+    if outcome is Outcome.invalid:
+        row["invalidReason"] = Rule(stored["rule"]).name.lower()
+    if stored["ended"]:
+        row["endReason"] = EndReason(stored["ended"]).name
+    return row | _origin(stored)
+
+
+def pfc_row(stored: dict[str, Any]) -> dict[str, Any]:
+    """A reading: `record` and the PFC Counter Record's fields by name, then transportSession,
+    observationDomainId and exporter."""
+    row: dict[str, Any] = {"record": "pfc"}
+    for element in PFC_TRANSMITTED if stored["transmitted"] else PFC_RECEIVED:
+        row[element.name] = stored[PFC_COLUMNS[element.name]] & _WIDE
+    return row | _origin(stored)
+
+
+def _origin(stored: dict[str, Any]) -> dict[str, Any]:
+    return {"transportSession": stored["session_id"], "observationDomainId": stored["domain"],
+            "exporter": stored["exporter"]}
+
+
+def _address(octets: bytes, ipv6: bool) -> str:
+    return str(ipaddress.IPv6Address(octets) if ipv6 else ipaddress.IPv4Address(octets[-4:]))

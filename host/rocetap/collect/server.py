@@ -1,0 +1,272 @@
+"""The collector's server: TLS 1.3 connections in, batches into the store.
+
+Each peer has a task of its own; peers and handshakes are bounded in number, handshakes and silence
+in time, so one slow or silent peer harms no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from .session import CollectorSession
+from .settings import CollectorSettings
+from .store import Store, StoreError
+from .tls import ServerIdentity, authorized_name, peer_names
+from .writing import StoreWriter
+
+__all__ = ["CollectorServer", "ServerSettings"]
+
+_log = logging.getLogger(__name__)
+_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Bounds of the server."""
+
+    peers: int = 256
+    """Connections at once, those in their handshake among them."""
+    handshakes: int = 64
+    """Handshakes at once."""
+    handshake_s: float = 10.0
+    idle_s: float = 3600.0
+    """A peer that sends nothing for longer is closed."""
+    tick_s: float = 5.0
+    """How often silent epochs are looked for."""
+    queued_batches: int = 64
+    retry_s: float = 1.0
+    """Between tries of a store that failed."""
+    read_octets: int = 1 << 18
+    collector: CollectorSettings = field(default_factory=CollectorSettings)
+
+
+class CollectorServer:
+    """Accepts exporters whose certificates name one of `allowed`, and stores what they send.
+
+    `start`, then `stop`, in one event loop. `counters` has what was refused or failed, by reason;
+    `drops` what was passed over in the records, by reason. `clock`: ms since 1970-01-01 UTC.
+    """
+
+    def __init__(
+        self, identity: ServerIdentity, allowed: Collection[str], store: Store,
+        settings: ServerSettings | None = None, clock: Callable[[], int] = _wall_ms,
+    ) -> None:
+        self.settings = settings or ServerSettings()
+        self.counters: Counter[str] = Counter()
+        self.drops: Counter[str] = Counter()
+        self._identity, self._allowed, self._store = identity, frozenset(allowed), store
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._handshaking: set[asyncio.Task[None]] = set()
+        self._live: set[asyncio.StreamWriter] = set()
+        self._stopping = False
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens on the first address of `host`; gives the port, which matters when `port` was
+        0. Raises OSError when the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM,
+                                       flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        self._listener = socket.socket(family, kind, protocol)
+        self._listener.setblocking(False)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._listener.bind(address)
+            self._listener.listen(128)
+        except OSError:
+            self._listener.close()
+            raise
+        self._writer = StoreWriter(
+            self._store, self.settings.queued_batches, self.settings.retry_s)
+        self._acceptor = asyncio.create_task(self._accept())
+        bound: int = self._listener.getsockname()[1]
+        return bound
+
+    @property
+    def peers(self) -> int:
+        """Connections now, those in their handshake among them."""
+        return len(self._tasks)
+
+    @property
+    def reports_written(self) -> int:
+        """Sequence reports whose batch is in the store."""
+        return self._writer.reports_written
+
+    async def stop(self, drain_s: float = 0.0) -> None:
+        """Stops listening, gives peers `drain_s` to end by themselves, closes the rest, and
+        returns when all that was read is in the store. Raises StoreError when it cannot be."""
+        self._acceptor.cancel()
+        await asyncio.gather(self._acceptor, return_exceptions=True)
+        self._listener.close()
+        if self._tasks and drain_s:
+            await asyncio.wait(set(self._tasks), timeout=drain_s)
+        self._stopping = True
+        for task in self._handshaking:
+            task.cancel()
+        for writer in self._live:
+            writer.transport.abort()
+        stopped = asyncio.gather(*self._tasks, return_exceptions=True)
+        # A full queue before a store that fails holds the tasks: let the writer give up then.
+        await asyncio.wait({stopped}, timeout=0.5)
+        try:
+            if not stopped.done():
+                self._writer.give_up()
+            await stopped
+            await self._writer.stop()
+        finally:
+            self.counters.update(self._writer.counters)
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(self._listener)
+            except OSError as error:  # out of descriptors: wait for peers to go
+                self.counters["accept_failed"] += 1
+                _log.warning("cannot accept a connection: %s", error)
+                await asyncio.sleep(0.2)
+                continue
+            where = f"{address[0]} port {address[1]}"
+            limit = ("peers" if len(self._tasks) >= self.settings.peers else "handshakes"
+                     if len(self._handshaking) >= self.settings.handshakes else None)
+            if limit:
+                self.counters[f"refused_{limit}_limit"] += 1
+                _log.warning("refused %s: the limit of %d %s is reached", where,
+                             getattr(self.settings, limit), limit)
+                connection.close()
+                continue
+            task = asyncio.create_task(self._peer(connection, where))
+            self._tasks.add(task)
+            self._handshaking.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._handshaking.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.counters["internal_error"] += 1
+            _log.error("a peer's task failed", exc_info=task.exception())
+
+    async def _peer(self, connection: socket.socket, address: str) -> None:
+        try:
+            streams = await self._handshake(connection, address)
+        except asyncio.CancelledError:
+            connection.close()
+            return
+        if streams is None:
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._handshaking.discard(task)
+        self._live.add(streams[1])
+        try:
+            await self._authorize(streams, address)
+        finally:
+            self._live.discard(streams[1])
+            streams[1].close()
+            with suppress(OSError, ssl.SSLError, TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await streams[1].wait_closed()
+
+    async def _handshake(self, connection: socket.socket, address: str) -> _Streams | None:
+        loop = asyncio.get_running_loop()
+        _find_dead(connection)
+        reader = asyncio.StreamReader(limit=self.settings.read_octets)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        try:
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, connection, ssl=self._identity.context(),
+                ssl_handshake_timeout=self.settings.handshake_s, ssl_shutdown_timeout=1.0)
+        except (OSError, ssl.SSLError) as error:
+            connection.close()
+            self.counters["handshake_failed"] += 1
+            _log.warning("refused %s: TLS handshake failed: %s", address, _reason(error))
+            return None
+        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+    async def _authorize(self, streams: _Streams, address: str) -> None:
+        names = peer_names(streams[1].get_extra_info("peercert") or {})
+        name = authorized_name(names, self._allowed)
+        if name is None:
+            self.counters["refused_name"] += 1
+            _log.warning("refused %s: its certificate names %s, which is not allowed", address,
+                         ", ".join(names) or "nobody")
+            return
+        try:
+            session_id = await self._writer.open_session(
+                name, address, self.settings.collector.pen, self._clock())
+        except StoreError as error:
+            self.counters["refused_store"] += 1
+            _log.error("refused %s: %s", name, error)
+            return
+        _log.info("%s at %s: session %d begins", name, address, session_id)
+        session = CollectorSession(self.settings.collector)
+        try:
+            reason = await self._read(streams[0], session, session_id)
+        except (OSError, ssl.SSLError) as error:
+            reason = "collector stopped" if self._stopping else f"broken: {_reason(error)}"
+        batch = session.end()
+        batch.ended = (self._clock(), reason)
+        self.drops.update(batch.counters)
+        await self._writer.put(session_id, batch)
+        _log.info("%s session %d ended: %s", name, session_id, reason)
+
+    async def _read(
+        self, reader: asyncio.StreamReader, session: CollectorSession, session_id: int,
+    ) -> str:
+        """Until the session ends; why it did."""
+        loop = asyncio.get_running_loop()
+        heard = ticked = loop.time()
+        while True:
+            octets = None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.settings.tick_s):
+                    octets = await reader.read(self.settings.read_octets)
+            now = loop.time()
+            if octets == b"":
+                return "collector stopped" if self._stopping else "closed by the exporter"
+            if octets:
+                heard = now
+                batch = session.receive(octets, self._clock())
+                self.drops.update(batch.counters)
+                await self._writer.put(session_id, batch)
+                if batch.error is not None:
+                    return f"protocol error: {batch.error}"
+            elif now - heard >= self.settings.idle_s:
+                return f"idle for {self.settings.idle_s:g} s"
+            if now - ticked >= self.settings.tick_s:
+                ticked = now
+                batch = session.tick(self._clock())
+                self.drops.update(batch.counters)
+                await self._writer.put(session_id, batch)
+
+
+def _find_dead(connection: socket.socket) -> None:
+    """Keepalive: a peer that vanished without a word is closed after 30 s."""
+    connection.setblocking(False)
+    for level, option, value in (
+            (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+            (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPIDLE", 0), 10),
+            (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPINTVL", 0), 5),
+            (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPCNT", 0), 4)):
+        if option:
+            with suppress(OSError):
+                connection.setsockopt(level, option, value)
+
+
+def _reason(error: BaseException) -> str:
+    return str(getattr(error, "verify_message", None) or getattr(error, "reason", None)
+               or getattr(error, "strerror", None) or error or type(error).__name__)
