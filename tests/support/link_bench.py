@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from amaranth.sim import Simulator
+
 from rocetap_hdl.link import HostLink
 
 PRESSURES = [(1.0, 1.0), (1.0, 0.4), (0.4, 1.0), (0.5, 0.5)]

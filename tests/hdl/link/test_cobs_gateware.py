@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from rocetap.link import cobs
 from rocetap_hdl.link.cobs import CobsDecoder, CobsEncoder
 from support.link_bench import PRESSURES, run_streams
@@ -11,7 +12,8 @@ from support.link_bench import PRESSURES, run_streams
 def packets(seed):
     dice = random.Random(seed)
     chosen = [b"\0", b"\1", b"\0\0", b"\1\0", b"\0\1", bytes(60), bytes([7]) * 253,
-              bytes([7]) * 254, bytes([7]) * 255, bytes([7]) * 253 + b"\0", bytes([7]) * 254 + b"\0",
+              bytes([7]) * 254, bytes([7]) * 255, bytes([7]) * 253 + b"\0",
+              bytes([7]) * 254 + b"\0",
               bytes([7]) * 254 + b"\0\0", bytes([7]) * 508, bytes(100), bytes([7]) * 254 + b"\1"]
     for _ in range(5):
         zeros = dice.choice([0, 0.1, 0.9])
@@ -76,7 +78,8 @@ def test_decoder_aborts_what_is_cut_or_empty_and_nothing_else():
 
 def test_decoder_against_the_hosts_decoder_on_noise():
     dice = random.Random(13)
-    wire = bytes(dice.choice([0, 1, 2, 3, 5, 255, dice.randrange(256)]) for _ in range(4000)) + b"\0"
+    wire = bytes(dice.choice([0, 1, 2, 3, 5, 255, dice.randrange(256)]) for _ in range(4000))
+    wire += b"\0"
     dut = CobsDecoder()
     (octets,) = run_streams(dut, [(dut.i, wire)], [dut.o])
     expected = []

@@ -4,6 +4,7 @@ import random
 import zlib
 
 import pytest
+
 from rocetap_hdl.link.frame import FrameChecker, FrameSealer
 from support.link_bench import PRESSURES, run_streams
 

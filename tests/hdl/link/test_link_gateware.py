@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from rocetap.link.cobs import encode
 from rocetap.link.framing import FrameDecoder, encode_frame
 from rocetap.link.messages import Credit, Read, RecordMessage, Reply, Write, decode_from_board

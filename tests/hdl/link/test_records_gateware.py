@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from rocetap.link.messages import RecordMessage, decode_from_board
 from rocetap.spec.records import RECORD_FIELDS
 from rocetap_hdl.link.records import RecordSender

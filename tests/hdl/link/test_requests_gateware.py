@@ -1,6 +1,7 @@
 """RequestProcessor: each request's effect and reply, and no effect without a good request."""
 
 import pytest
+
 from rocetap.link.messages import Credit, Read, Reply, Write, decode_from_board
 from rocetap.spec.wire import Status
 from rocetap_hdl.link.requests import RequestProcessor
