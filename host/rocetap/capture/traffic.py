@@ -16,7 +16,7 @@ __all__ = ["PSN_MODULUS", "Impairments", "RequestStream"]
 
 PSN_MODULUS: Final = 1 << 24
 _MAX_GAP, _MAX_REPEAT, _MAX_LATE = 8, 16, 6
-_VERY_LATE = range(70, 300)
+_VERY_LATE, _VERY_LATE_SHARE = range(70, 300), 0.125
 """Packets that one late packet in eight waits for: behind a window of 64, and of 256 sometimes."""
 _LEAST_JUMP, _MOST_JUMP = (1 << 22) + 1, (1 << 23) - 1
 """Jumps that no window up to 2^22 covers."""
@@ -57,8 +57,9 @@ class RequestStream:
                  impairments: Impairments, rng: Random) -> None:
         self._flow, self._answers = flow, answers
         self._psn, self._mtu = start % PSN_MODULUS, mtu
-        self._impairments = impairments
         self._rng = rng
+        self._chances = ((impairments.gap, self._gap), (impairments.repeat, self._go_back),
+                         (impairments.late, self._hold), (impairments.jump, self._jump))
         self._ports = [49152 + rng.getrandbits(14) for _ in range(8)]
         self._message: deque[tuple[int, int, bytes]] = deque()
         self._messages = 0
@@ -124,34 +125,43 @@ class RequestStream:
         return self._impaired()
 
     def _impaired(self) -> _Request:
-        chance, rates = self._rng.random(), self._impairments
-        chance -= rates.gap
-        if chance < 0:
-            missing = 1 + int(self._rng.random() * _MAX_GAP)
-            for _ in range(missing):
-                self._new()
-            self.done["missing"] += missing
-            return self._new()
-        chance -= rates.repeat
-        if chance < 0 and self._history:
-            count = 1 + int(self._rng.random() * len(self._history))
-            self._backlog.extend(list(self._history)[-count:])
-            self.done["repeated"] += count
-            return self._backlog.popleft()
-        chance -= rates.late
-        if chance < 0 and self._held is None:
+        """The next packet after the impairment that the dice choose, if one."""
+        chance = self._rng.random()
+        for rate, impair in self._chances:
+            if chance < rate:
+                return impair()
+            chance -= rate
+        return self._new()
+
+    def _gap(self) -> _Request:
+        missing = 1 + int(self._rng.random() * _MAX_GAP)
+        for _ in range(missing):
+            self._new()
+        self.done["missing"] += missing
+        return self._new()
+
+    def _go_back(self) -> _Request:
+        count = 1 + int(self._rng.random() * _MAX_REPEAT)
+        again = list(self._history)[-count:]
+        self.done["repeated"] += len(again)
+        self._backlog.extend(again)
+        return self._backlog.popleft() if again else self._new()
+
+    def _hold(self) -> _Request:
+        """One packet at a time waits; meanwhile no other is held."""
+        if self._held is None:
             self._held = self._new()
             self._held_for = 1 + int(self._rng.random() * _MAX_LATE)
-            if self._rng.random() < 0.125:
+            if self._rng.random() < _VERY_LATE_SHARE:
                 self._held_for = _VERY_LATE[int(self._rng.random() * len(_VERY_LATE))]
             self.done["late"] += 1
-            return self._new()
-        chance -= rates.jump
-        if chance < 0:
-            self._psn = (self._psn + _LEAST_JUMP
-                         + int(self._rng.random() * (_MOST_JUMP - _LEAST_JUMP))) % PSN_MODULUS
-            self._history.clear()
-            self.done["jumps"] += 1
+        return self._new()
+
+    def _jump(self) -> _Request:
+        self._psn = (self._psn + _LEAST_JUMP
+                     + int(self._rng.random() * (_MOST_JUMP - _LEAST_JUMP))) % PSN_MODULUS
+        self._history.clear()
+        self.done["jumps"] += 1
         return self._new()
 
     def _new(self) -> _Request:

@@ -75,7 +75,7 @@ class _Reader:
     """One reading of one file: collects the errors of all tables before it gives up."""
 
     def __init__(self, text: str, name: str, tree: dict[str, Any]) -> None:
-        self._lines = text.splitlines()
+        self._lines = text.split("\n")
         self._name = name
         self._tree = tree
         self._problems: list[str] = []

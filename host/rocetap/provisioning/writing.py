@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 
 from .model import Connection, Provisioning
 
@@ -13,7 +13,7 @@ def provisioning_text(provisioning: Provisioning) -> str:
     """The whole file; `parse_provisioning` of it gives an equal Provisioning."""
     parts = [f"observation_domain = {provisioning.observation_domain}\n"
              f"observation_point = {provisioning.observation_point}\n"]
-    parts += [f"[[port]]\nname = {json.dumps(port.name)}\ninterface = {port.interface}\n"
+    parts += [f"[[port]]\nname = {_quoted(port.name)}\ninterface = {port.interface}\n"
               for port in provisioning.ports]
     parts += [connection_text(connection) for connection in provisioning.connections]
     return "\n".join(parts)
@@ -35,3 +35,8 @@ def connection_text(connection: Connection) -> str:
     if connection.generation_verified:
         lines.append("generation_verified = true")
     return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    return '"' + re.sub(r'["\\\x00-\x1f\x7f]', lambda found: f"\\u{ord(found[0]):04x}", text) + '"'
