@@ -1,0 +1,80 @@
+"""The `rocetap` command. One file a command; a command's imports are made only when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import typer
+
+from rocetap.errors import RocetapError
+
+__all__ = ["COMMANDS", "main", "make_app"]
+
+COMMANDS: Final = {
+    "demo": "Push a generated capture through the whole chain and print the results.",
+    "replay": "Push a capture file through the simulated board and print what is found.",
+    "discover": "Find the request streams of a capture and write a provisioning file.",
+    "synth": "Write a synthetic RoCEv2 capture.",
+    "export": "Run the exporting daemon between a board and a collector.",
+    "collect": "Run the collector: mutual TLS 1.3, validation, SQLite store.",
+    "sim": "Run the simulated board behind socket://HOST:PORT.",
+    "pki": "Make a development PKI and certificates.",
+    "doctor": "Say what is installed, what is missing, and what to do.",
+}
+"""Command -> its line in the help. Function, module and command share the name."""
+
+_HELP: Final = """A probe for RDMA networks: RoCEv2 sequence windows and PFC counters, from gateware
+to IPFIX.
+
+Examples:
+
+  rocetap demo
+
+  rocetap replay capture.pcap --window 64 --format jsonl
+
+  rocetap COMMAND --help
+"""
+
+
+def _placeholder(line: str) -> Callable[[], None]:
+    def command() -> None:
+        raise AssertionError("only the command that runs is loaded, and this is another")
+
+    command.__doc__ = line
+    return command
+
+
+def make_app(chosen: str | None) -> typer.Typer:
+    """The command line's parser. Only `chosen` is loaded; the others are their help lines, so that
+    `rocetap --help` imports nothing of them."""
+    app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False,
+                      pretty_exceptions_enable=False, rich_markup_mode=None)
+    for name, line in COMMANDS.items():
+        if name != chosen:
+            app.command(name, short_help=line)(_placeholder(line))
+            continue
+        loaded = getattr(importlib.import_module(f"rocetap.cli.{name}"), name)
+        if isinstance(loaded, typer.Typer):
+            app.add_typer(loaded, name=name, short_help=line)
+        else:
+            app.command(name, short_help=line)(loaded)
+    return app
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs a command and leaves the process with its exit code.
+
+    A RocetapError becomes a line on stderr for each line of its text; anything else that comes this
+    far is a fault of this program and keeps its traceback.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    try:
+        make_app(chosen)(arguments, prog_name="rocetap")
+    except RocetapError as error:
+        for line in str(error).splitlines():
+            print(f"rocetap: error: {line}", file=sys.stderr)
+        sys.exit(error.exit_code)

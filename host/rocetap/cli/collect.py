@@ -1,0 +1,112 @@
+"""rocetap collect: the collector."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rocetap.cli.common import one_line_errors, start_logging, stop_on_signals
+from rocetap.errors import RocetapError
+from rocetap.spec.elements import DEFAULT_PEN
+
+__all__ = ["collect"]
+
+_LOG = logging.getLogger("rocetap.collect")
+
+
+def collect(
+    pki: Annotated[Path, typer.Option(
+        help="Folder with ca.pem, collector.pem and collector.key; see rocetap pki.")],
+    store: Annotated[Path, typer.Option(help="SQLite file to write; made if it is not there.")],
+    allow: Annotated[list[str], typer.Option(
+        help="Name of an exporter that may send, as in its certificate. May be repeated.")],
+    listen: Annotated[str, typer.Option(
+        help="HOST:PORT to listen on; port 0 takes a free one.")] = "127.0.0.1:4740",
+    port_file: Annotated[Path | None, typer.Option(
+        help="Write the port here once it listens.")] = None,
+    pen: Annotated[int, typer.Option(
+        help="Private Enterprise Number of the profiles' elements.")] = DEFAULT_PEN,
+    verbose: Annotated[bool, typer.Option("--verbose", help="More log lines.")] = False,
+) -> None:
+    """Receive IPFIX over mutually authenticated TLS 1.3, validate it and store it.
+
+    Runs until SIGTERM or SIGINT; then every epoch that is still open is stored as incomplete.
+
+    Examples:
+
+      rocetap collect --pki pki --store flows.db --allow probe-1
+
+      rocetap collect --pki pki --listen [::]:4740 --store flows.db --allow probe-1 --allow probe-2
+
+      rocetap collect --pki pki --listen 127.0.0.1:0 --port-file port --store f.db --allow probe-1
+    """
+    from rocetap import pki as authority
+    from rocetap.collect.settings import CollectorSettings
+    from rocetap.collect.tls import ServerIdentity
+    from rocetap.export.endpoint import parse_endpoint
+
+    start_logging(verbose=verbose)
+    with one_line_errors():
+        endpoint = parse_endpoint(listen, allow_port_zero=True)
+        files = authority.credentials(pki, authority.COLLECTOR)
+        authority.check_credentials(files, datetime.datetime.now(datetime.UTC))
+        identity = ServerIdentity(files.authority, files.certificate, files.key)
+        asyncio.run(_run(identity, frozenset(allow), endpoint, port_file, store,
+                         CollectorSettings(pen=pen)))
+
+
+async def _run(identity: Any, allowed: frozenset[str], endpoint: Any, port_file: Path | None,
+               store_path: Path, settings: Any) -> None:
+    from rocetap.collect.server import CollectorServer, ServerSettings
+    from rocetap.collect.store import SqliteStore
+
+    stop = asyncio.Event()
+    stop_on_signals(stop.set)
+    store = SqliteStore(store_path)
+    try:
+        server = CollectorServer(identity, allowed, store, ServerSettings(collector=settings))
+        try:
+            port = await server.start(endpoint.host, endpoint.port)
+        except OSError as error:
+            raise RocetapError(
+                f"cannot listen on {endpoint}: {error.strerror or error}; choose another address, "
+                "or port 0 for a free one") from None
+        try:
+            with _announced(port_file, port):
+                _LOG.info("listening on %s, storing in %s, allowed: %s",
+                          type(endpoint)(endpoint.host, port), store_path,
+                          ", ".join(sorted(allowed)))
+                await stop.wait()
+                _LOG.info("told to end")
+        finally:
+            await server.stop()
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(server.counters.items()))
+        _LOG.info("ended: %d reports stored; refused or dropped: %s", server.reports,
+                  counts or "none")
+    finally:
+        store.close()
+
+
+@contextlib.contextmanager
+def _announced(port_file: Path | None, port: int) -> Iterator[None]:
+    """The port stands in the file while the collector listens; whole or not at all."""
+    if port_file is None:
+        yield
+        return
+    beside = port_file.with_name(f".{port_file.name}.new")
+    try:
+        beside.write_text(f"{port}\n")
+        beside.replace(port_file)
+    except OSError as error:
+        raise RocetapError(f"cannot write the port to {port_file}: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        port_file.unlink(missing_ok=True)
