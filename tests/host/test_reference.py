@@ -7,7 +7,9 @@ import pytest
 from rocetap.capture.reading import open_capture
 from rocetap.spec.classes import FrameClass
 from rocetap.spec.opcodes import CNP, RC_RESPONSES, extended_header_octets
+from support import reference_model
 from support.captures import REAL_CAPTURES
+from support.frames import ethernet, ipv4, mac_control, pfc, roce, udp
 from support.impair import edge_distances, impaired_psns
 from support.reference import (
     Epoch,
@@ -84,6 +86,81 @@ def test_example_read_disables_and_capture_fault_starts_fresh():
     assert final.flags == 0x0005
     connection.request(6)
     assert counters(connection.snapshot()) == {"requests": 1}
+
+
+def test_a_start_in_the_middle_and_a_queue_pair_used_again():
+    first = [0x9A3F01 + n for n in range(11)]
+    for second in (0x013370, 0x9A3F0B + M // 2 + 9000):
+        connection = run(64, first + [(second + n) % M for n in range(11)])
+        connection.close()
+        if second == 0x013370:
+            assert [(counters(epoch), epoch.flags) for epoch in connection.results] == [
+                ({"requests": 11}, 0x11), ({"requests": 11}, 0x01)]
+        else:
+            assert [counters(epoch) for epoch in connection.results] == [
+                {"requests": 22, "late": 11}]
+
+
+def test_a_hole_across_the_wrap_is_filled():
+    connection = run(64, [0xFFFFFE, 1, 0xFFFFFF, 0])
+    assert counters(connection.snapshot()) == {"requests": 4, "skipped": 2, "filled": 2}
+
+
+def test_several_wraps_in_a_small_serial_space(monkeypatch):
+    monkeypatch.setattr(reference_model, "M", 64)
+    connection = run(4, [n * 3 % 64 for n in range(1000)])
+    assert connection.results == []
+    assert counters(connection.snapshot()) == {
+        "requests": 1000, "skipped": 1998, "expired": 1996, "pending": 2}
+
+
+@pytest.mark.parametrize(("psns", "expected"), [
+    ([100, 101, 103, 104, 102, 103, 104, 105],
+     {"requests": 8, "skipped": 1, "filled": 1, "repeated": 2}),
+    ([*range(100, 105), *range(102, 106)], {"requests": 9, "repeated": 3}),
+    ([*range(100, 105), *range(100, 106)], {"requests": 11, "repeated": 5}),
+], ids=["before the tap", "behind the tap", "time-out"])
+def test_go_back_n(psns, expected):
+    assert counters(run(64, psns).snapshot()) == expected
+
+
+def test_responses_and_notifications_between_requests_touch_nothing():
+    frames = []
+    for psn in range(500, 520):
+        frames.append(roce(opcode=0x04, psn=psn, qp=0x20))
+        frames.append(roce(bytes([0x1F, 0, 0, 1]), opcode=0x11, psn=10 + 8 * (psn % 7), qp=0x20))
+        frames.append(roce(bytes([0x60, 0, 0, 1]), opcode=0x11, psn=26, qp=0x20))
+        frames.append(roce(bytes(16), opcode=0x81, psn=0, qp=0x20, becn=True))
+        frames.append(roce(opcode=0x11, psn=psn, qp=0x20, tver=1))
+    expected = reference_capture(enumerate(frames), 64)
+    [[epoch]] = expected.epochs.values()
+    assert (counters(epoch), epoch.flags) == ({"requests": 20}, 0x01)
+    assert expected.classes == {FrameClass.ELIGIBLE_REQUEST: 20, FrameClass.RESPONSE: 60,
+                                FrameClass.CNP: 20}
+
+
+def test_frames_of_every_class():
+    inner = roce(psn=777)
+    wanted = {
+        FrameClass.UNSUPPORTED_REQUEST: roce(bytes(16), opcode=0x0C),
+        FrameClass.MALFORMED_ROCE: roce(tver=1), FrameClass.BAD_ICRC: roce(wrong_icrc=True),
+        FrameClass.ROCEV1: ethernet(0x8915, bytes(60)),
+        FrameClass.IP_FRAGMENT: roce(ip={"flags": 185}),
+        FrameClass.IPV6_EXTENSION: roce(version=6, ip={"next_header": 0}),
+        FrameClass.TAGS_TOO_DEEP: roce(tags=[(0x8100, 1)] * 3),
+        FrameClass.MALFORMED_IP: roce(ip={"ihl": 4}),
+        FrameClass.TUNNELLED: ethernet(0x0800, ipv4(udp(bytes(8) + inner, destination=4789))),
+        FrameClass.PFC: pfc({3: 0}), FrameClass.MAC_CONTROL: mac_control(1, bytes(2)),
+        FrameClass.BAD_PFC: pfc({3: 1}, tags=[(0x8100, 1)]),
+        FrameClass.NOT_ROCE: ethernet(0x0806, bytes(46)),
+    }
+    for frame_class, frame in wanted.items():
+        assert classify(frame).frame_class == frame_class
+    assert classify(roce(bytes(3))[:-1]).frame_class == FrameClass.MALFORMED_IP
+    assert classify(pfc({3: 0})[:40], 60).frame_class == FrameClass.BAD_PFC
+    assert classify(roce(bytes(15), opcode=0x06, pad_count=0)).frame_class == (
+        FrameClass.MALFORMED_ROCE)
+    assert classify(pfc({3: 0, 5: 7})).pfc == {3: 0, 5: 7}
 
 
 @pytest.mark.parametrize("window", [1, 2, 4, 100, 256])

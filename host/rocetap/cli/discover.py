@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rocetap.capture import discovery
+from rocetap.capture.frames import FrameBatch
 from rocetap.capture.reading import open_capture
 from rocetap.errors import RocetapError
 from rocetap.provisioning import Connection, Provisioning, connection_text, provisioning_text
 
 __all__ = ["discover", "discovery_text"]
+
+_INTERRUPTED = 130
+"""128 and SIGINT's number, as shells have it."""
 
 
 def discover(
@@ -30,6 +35,7 @@ def discover(
     the reason beside them: the profile must not be enabled for them.
 
     A file that stops in the middle of a record is read up to there; the exit code is then 3.
+    Ctrl-C ends the reading of a pipe; what was found is written, and the exit code is 130.
 
     Examples:
 
@@ -37,8 +43,9 @@ def discover(
 
       tcpdump -i eth0 -w - udp port 4791 | rocetap discover -
     """
+    interrupted: list[bool] = []
     with open_capture(capture) as opened:
-        found = discovery.discover(opened.batches())
+        found = discovery.discover(_until_interrupted(opened.batches(), interrupted))
         text = discovery_text(found, window)
         for line in opened.warnings:
             print(line, file=sys.stderr)
@@ -50,6 +57,17 @@ def discover(
         print(_line(opened.name, found), file=sys.stderr)
         if opened.truncation is not None:
             raise opened.truncation
+    if interrupted:
+        raise typer.Exit(_INTERRUPTED)
+
+
+def _until_interrupted(batches: Iterator[FrameBatch], interrupted: list[bool]
+                       ) -> Iterator[FrameBatch]:
+    """Ends at Ctrl-C while the next batch is awaited, and notes it."""
+    try:
+        yield from batches
+    except KeyboardInterrupt:
+        interrupted.append(True)
 
 
 def discovery_text(found: discovery.Discovery, window: int) -> str:

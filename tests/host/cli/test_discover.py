@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import termios
+import time
+
 import typer
 from typer.testing import CliRunner
 
@@ -88,6 +97,34 @@ def test_a_cut_file_is_read_up_to_there_and_leaves_with_three(tmp_path):
     assert "7 frames" in result.stderr
     assert isinstance(result.exception, TruncatedCapture)
     assert result.exception.exit_code == 3
+
+
+def test_control_c_on_a_pipe_writes_what_was_found(tmp_path):
+    pipe = tmp_path / "fifo"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-c", "import typer\n"
+               "from rocetap.cli.discover import discover\ntyper.run(discover)", str(pipe)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process, open(pipe, "wb", buffering=0) as writer:
+        writer.write(CAPTURE)
+        while_reading(pipe, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out.count("destination_qp") == 3
+    assert "8 frames" in err
+    assert "Traceback" not in err
+
+
+def while_reading(pipe, process):
+    """Waits until the other side has taken all octets and is back in its read."""
+    with open(pipe, "rb", buffering=0) as reader:
+        waiting = array.array("i", [1])
+        while waiting[0]:
+            fcntl.ioctl(reader, termios.FIONREAD, waiting)
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.5)
 
 
 def test_warnings_go_to_standard_error(tmp_path):
