@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import time
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
@@ -14,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from rocetap.errors import RocetapError
+from rocetap.link.errors import TransportClosed
 
 from .build import Report, build_library, to_stderr
 from .design import Design, probe
@@ -75,7 +74,7 @@ class _Counters(ctypes.Structure):
 _BOARD, _U64 = ctypes.c_void_p, ctypes.c_uint64
 _FUNCTIONS = {
     "create": (_BOARD,), "destroy": (None, _BOARD), "reset": (ctypes.c_int64, _BOARD),
-    "run": (ctypes.c_int64, _BOARD, _U64), "run_until_output": (ctypes.c_int64, _BOARD, _U64),
+    "run": (ctypes.c_int64, _BOARD, _U64), "run_until_output": (ctypes.c_int64, _BOARD, _U64, _U64),
     "feed": (ctypes.c_int64, _BOARD, ctypes.POINTER(_Feed)),
     "feed_concurrently": (ctypes.c_int64, _BOARD, ctypes.POINTER(_Feed)),
     "write": (_U64, _BOARD, ctypes.c_char_p, _U64), "read": (_U64, _BOARD, ctypes.c_char_p, _U64),
@@ -140,9 +139,15 @@ class SimulatedBoard:
         """Clocks the board without frames."""
         self._checked(self._library.board_run(self._board, cycles))
 
-    def run_until_output(self, max_cycles: int) -> int:
-        """Clocks the board until link octets wait for the host; gives the clocks that took."""
-        return self._checked(self._library.board_run_until_output(self._board, max_cycles))
+    def run_until_output(self, max_cycles: int, max_octets: int = 1) -> int:
+        """Clocks the board until link octets wait for the host, at most `max_cycles`, and then on
+        while they keep coming, until `max_octets` wait; gives the clocks that took."""
+        return self._checked(
+            self._library.board_run_until_output(self._board, max_cycles, max_octets))
+
+    def seconds(self) -> float:
+        """Time that the board's clock has run: a clock for the host's driver."""
+        return self.counters.cycles / self.clock_hz
 
     def set_time(self, nanoseconds: int) -> None:
         """The board's clock until the next frame brings its own time."""
@@ -171,9 +176,10 @@ class SimulatedBoard:
 
     # ---------------------------------------------------------------- frames
 
-    def feed(self, batch, *, start: int = 0, flags=0, gap_octets: int = LINE_RATE_GAP,
-             throttle: bool = True, concurrent: bool = False, patience: int = 20_000) -> int:
-        """Sends frames ``batch[start:]``; gives the index of the first one that was not sent.
+    def feed(self, batch, *, start: int = 0, stop: int | None = None, flags=0,
+             gap_octets: int = LINE_RATE_GAP, throttle: bool = True, concurrent: bool = False,
+             patience: int = 20_000) -> int:
+        """Sends frames ``batch[start:stop]``; gives the index of the first one that was not sent.
 
         `batch` has the arrays of :class:`rocetap.capture.frames.FrameBatch`: data, offsets,
         captured, original, time_ns, interface and, if it has it, lost. Interface i goes to port i
@@ -198,8 +204,10 @@ class SimulatedBoard:
         if count and int(ends.max()) > data.size:
             bad = int(np.argmax(ends > data.size))
             raise ValueError(f"frame {bad} ends at octet {int(ends[bad])} of {data.size}")
-        if not 0 <= start <= count:
-            raise ValueError(f"start is {start}, must be 0 to {count}")
+        stop = count if stop is None else stop
+        if not 0 <= start <= stop <= count:
+            raise ValueError(
+                f"start is {start} and stop {stop}, must be in order and at most {count}")
         if concurrent and throttle:
             raise ValueError("concurrent frames cannot be throttled: give throttle=False")
         marks = _array(flags, np.uint8, count, "flags")
@@ -211,7 +219,7 @@ class SimulatedBoard:
             _array(batch.time_ns, np.uint64, count, "time_ns"),
             _array(batch.interface, np.uint16, count, "interface") % np.uint16(self.design.ports),
             marks)
-        request = _Feed(*(array.ctypes.data for array in arrays), start, count, gap_octets,
+        request = _Feed(*(array.ctypes.data for array in arrays), start, stop, gap_octets,
                         self._room if throttle else 0, patience)
         run = self._library.board_feed_concurrently if concurrent else self._library.board_feed
         return self._checked(run(self._board, ctypes.byref(request)))
@@ -244,20 +252,28 @@ class SimulatedTransport:
     def __init__(self, board: SimulatedBoard, *, quiet_cycles: int = 50_000) -> None:
         self._board = board
         self._quiet_cycles = quiet_cycles
+        self._open = True
 
-    def write(self, octets: bytes) -> None:
+    def _check_open(self) -> None:
+        if not self._open:
+            raise TransportClosed("simulated board: was closed")
+
+    def write(self, octets: bytes, /) -> None:
         """Takes all octets, clocking the board while its queue is full."""
+        self._check_open()
         while octets:
             octets = octets[self._board.write(octets):]
             if octets:
                 self._board.run(1024)
 
-    def read(self, max_octets: int, timeout_s: float) -> bytes:
+    def read(self, max_octets: int, timeout_s: float, /) -> bytes:
         """At least one octet and at most `max_octets`, or b"" at the time-out."""
+        self._check_open()
         cycles = min(self._quiet_cycles, int(max(0.0, timeout_s) * self._board.clock_hz))
-        self._board.run_until_output(cycles)
-        self._board.run(min(cycles, max_octets, 64))
+        if cycles:
+            self._board.run_until_output(cycles, max_octets)
         return self._board.read(max_octets)
 
     def close(self) -> None:
-        """Nothing to close: the board belongs to who made it."""
+        """The line is closed; the board belongs to who made it and goes on. May be called twice."""
+        self._open = False

@@ -17,7 +17,14 @@ from pathlib import Path
 
 from .cache import Cache, default_cache_folder
 from .design import Design
-from .toolchain import Compiler, Verilator, find_compiler, find_verilator, verilator_version_text
+from .toolchain import (
+    Compiler,
+    ToolchainError,
+    Verilator,
+    find_compiler,
+    find_verilator,
+    verilator_version_text,
+)
 
 __all__ = ["Report", "build_cocotb", "build_library", "to_stderr"]
 
@@ -34,13 +41,21 @@ def to_stderr(line: str) -> None:
     print(f"rocetap: {line}", file=sys.stderr, flush=True)
 
 
+def _package_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        raise ToolchainError(f"the package {name} is not installed, the simulated board is built "
+                             "with it: pip install 'rocetap[sim]'") from None
+
+
 def _key(design: Design, kind: str, verilator: Verilator, compiler: Compiler) -> str:
     import rocetap.spec
 
     digest = hashlib.sha256()
     facts = [kind, str(design), design.module, sys.platform, str(verilator.root),
              verilator_version_text(verilator.version), compiler.program, compiler.version,
-             *(importlib.metadata.version(tool) for tool in _TOOLS)]
+             *map(_package_version, _TOOLS)]
     spec = sorted(Path(rocetap.spec.__file__).parent.glob("*.py"))
     own = [_HERE / name for name in
            ("verilog.py", "native.py", "build.py", "harness.cpp", "harness.h")]
@@ -141,5 +156,4 @@ def build_cocotb(design: Design, *, cache: Cache | None = None,
             link_flags=(f"-Wl,-rpath,{config.libs_dir}", f"-L{config.libs_dir}",
                         "-lcocotbvpi_verilator"))
 
-    kind = f"cocotb {importlib.metadata.version('cocotb')}"
-    return _build(design, kind, cache, report, recipe)
+    return _build(design, f"cocotb {_package_version('cocotb')}", cache, report, recipe)

@@ -161,6 +161,7 @@ struct Counters {
 constexpr size_t MIN_FRAME = 60;  // IEEE 802.3, 3.2.8, without FCS
 constexpr size_t FCS = 4;
 constexpr size_t RING = size_t(1) << 20;
+constexpr unsigned QUIET = 16;  // clocks between octets of one burst, at most
 constexpr size_t RING_RESERVE = size_t(1) << 16;
 
 // The sender of one port: one frame at a time, then its gap.
@@ -270,9 +271,18 @@ public:
         for (; cycles; --cycles) step();
     }
 
-    uint64_t run_until_output(uint64_t cycles) {
+    // At most `cycles` until the first octet waits for the host; then on, while octets keep coming,
+    // until `octets` of them wait.
+    uint64_t run_until_output(uint64_t cycles, uint64_t octets) {
         uint64_t done = 0;
         for (; done < cycles && !to_host_.level(); ++done) step();
+        if (octets > RING) octets = RING;
+        for (unsigned quiet = 0; to_host_.level() && quiet < QUIET && to_host_.level() < octets;
+             ++done) {
+            const size_t before = to_host_.level();
+            step();
+            quiet = to_host_.level() == before ? quiet + 1 : 0;
+        }
         return done;
     }
 
@@ -441,8 +451,8 @@ API int64_t board_reset(Board* board) {
 API int64_t board_run(Board* board, uint64_t cycles) {
     return guarded(board, [&] { return board->run(cycles), 0; });
 }
-API int64_t board_run_until_output(Board* board, uint64_t cycles) {
-    return guarded(board, [&] { return board->run_until_output(cycles); });
+API int64_t board_run_until_output(Board* board, uint64_t cycles, uint64_t octets) {
+    return guarded(board, [&] { return board->run_until_output(cycles, octets); });
 }
 API int64_t board_feed(Board* board, const Feed* feed) {
     return guarded(board, [&] { return board->feed(*feed); });

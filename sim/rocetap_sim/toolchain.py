@@ -128,6 +128,6 @@ def find_compiler() -> Compiler:
     version = _ask([program, "-dumpfullversion", "-dumpversion"], name)
     major = re.match(r"\d+", version)
     if major is None or int(major[0]) < MIN_COMPILER:
-        raise ToolchainError(f"{program} is version {version or 'unknown'}, {MIN_COMPILER} or newer "
-                             "is needed: apt-get install g++, or name another in CXX")
+        raise ToolchainError(f"{program} is version {version or 'unknown'}, {MIN_COMPILER} or "
+                             "newer is needed: apt-get install g++, or name another in CXX")
     return Compiler(program, version)
