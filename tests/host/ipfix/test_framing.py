@@ -1,10 +1,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.ipfix_tools import message
 
 from rocetap.ipfix.errors import FramingLostError
 from rocetap.ipfix.framing import Deframer, MessageHeader
+from support.ipfix_tools import message
 
 
 def _all(deframer, pieces):

@@ -1,5 +1,4 @@
 import pytest
-from support.ipfix_tools import template_record
 
 from rocetap.ipfix.errors import MalformedMessageError
 from rocetap.ipfix.templates import (
@@ -13,6 +12,7 @@ from rocetap.ipfix.templates import (
     template_of,
 )
 from rocetap.spec.elements import SEQUENCE_IPV4
+from support.ipfix_tools import template_record
 
 
 def _parse(octets, options=False, max_fields=100):
@@ -59,7 +59,8 @@ def test_all_fields_may_be_scope():
 def test_a_scope_count_that_cannot_be_is_refused_and_the_next_record_read(scope):
     good = template_record(257, (145, 2), (173, 8), scope=1)
     records = _parse(template_record(256, (145, 2), (173, 8), scope=scope) + good, options=True)
-    assert records == [Refusal(256, "scope_count"), Template(257, (Field(145, 2), Field(173, 8)), 1)]
+    assert records == [Refusal(256, "scope_count"),
+                       Template(257, (Field(145, 2), Field(173, 8)), 1)]
 
 
 @pytest.mark.parametrize(("record", "reason"), [
