@@ -1,0 +1,431 @@
+"""Each rule of Collector Processing that stands between reports, by name; and all together against
+a model with dictionaries, one report at a time."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from rocetap.collect.epochs import EpochBook
+from rocetap.collect.outcomes import EPOCH, EndReason, Outcome, Qualification, State, outcomes
+from rocetap.collect.rules import Rule, check
+from rocetap.collect.settings import EpochLimits
+from support.ipfix_tools import address, reports
+
+NOW = 1_000_000
+
+
+class Bench:
+    """A book, and the newest row it gave for each epoch."""
+
+    def __init__(self, **limits):
+        self.book = EpochBook(EpochLimits(**limits))
+        self.rows, self.counters, self.raw = {}, Counter(), []
+
+    def take(self, result):
+        for row in result.epochs:
+            self.rows[int(row["report"]["epoch_id"])] = row.copy()
+        self.counters.update(result.counters)
+        self.raw += [rule for _, rule in result.raw]
+        return self
+
+    def send(self, *batches, now=NOW):
+        rows = np.concatenate(batches)
+        return self.take(self.book.process(rows, check(rows), now))
+
+    def outcome(self, epoch=1):
+        return Outcome(outcomes(np.array([self.rows[epoch]], EPOCH))[0])
+
+    def latest(self, epoch=1):
+        return self.rows[epoch]["report"]
+
+
+def report(report_id, epoch_id=1, **columns):
+    """Report `report_id` of an epoch, its totals as large as its id allows."""
+    defaults = {"report_id": report_id, "requests": 10 * report_id, "repeated": report_id}
+    return reports(1, first_epoch=epoch_id, **(defaults | columns))
+
+
+def final(report_id, epoch_id=1, **columns):
+    return report(report_id, epoch_id, **({"flags": 0x21} | columns))
+
+
+@pytest.fixture(params=["one batch", "report by report"])
+def send(request):
+    """Sends reports together or one at a time: the same must come of it."""
+    def together(*batches, **limits):
+        return Bench(**limits).send(*batches)
+
+    def apart(*batches, **limits):
+        bench = Bench(**limits)
+        for batch in batches:
+            bench.send(batch)
+        return bench
+
+    return together if request.param == "one batch" else apart
+
+
+def test_reports_from_one_through_a_final_are_complete(send):
+    bench = send(report(1), report(2), final(3))
+    assert bench.outcome() is Outcome.complete
+    assert bench.latest()["requests"] == 30
+    assert bench.rows[1]["reports"] == 3
+    assert not bench.counters
+
+
+def test_an_epoch_without_a_final_is_open_then_incomplete(send):
+    bench = send(report(1), report(2))
+    assert bench.outcome() is Outcome.open
+    bench.take(bench.book.end())
+    assert bench.outcome() is Outcome.incomplete
+    assert bench.rows[1]["ended"] == EndReason.session_end
+    assert bench.latest()["requests"] == 20
+    assert len(bench.book) == 0
+
+
+def test_a_report_gap_qualifies_but_does_not_invalidate(send):
+    bench = send(report(1), report(4), final(5))
+    assert bench.rows[1]["missing"] == 2
+    assert bench.rows[1]["qualifications"] == Qualification.reportGap
+    assert bench.latest()["requests"] == 50
+    assert bench.outcome() is Outcome.incomplete
+
+
+def test_a_first_report_above_one_is_a_gap(send):
+    bench = send(report(3), final(4))
+    assert bench.rows[1]["missing"] == 2
+    assert bench.rows[1]["qualifications"] == Qualification.firstReportMissing
+    assert bench.outcome() is Outcome.incomplete
+
+
+def test_an_identical_repeat_of_the_latest_is_ignored(send):
+    bench = send(report(1), report(2), report(2), final(3), final(3))
+    assert bench.outcome() is Outcome.complete
+    assert bench.rows[1]["reports"] == 3
+    assert bench.counters == {"report.repeat": 2}
+
+
+@pytest.mark.parametrize("columns", [
+    {"requests": 21}, {"flow_end_ms": 1_700_000_000_501}, {"flags": 0x21}, {"pending": 1,
+                                                                           "skipped": 1}])
+def test_different_content_under_the_latest_id_invalidates(send, columns):
+    bench = send(report(1), report(2), report(2, **columns))
+    assert bench.outcome() is Outcome.invalid
+    assert bench.rows[1]["rule"] == Rule.CONFLICTING_REPORT
+    assert bench.latest()["requests"] == 20
+    assert bench.raw == [Rule.CONFLICTING_REPORT]
+
+
+def test_a_smaller_id_is_stale_and_changes_nothing(send):
+    bench = send(report(1), report(2), report(1, requests=99), final(3))
+    assert bench.outcome() is Outcome.complete
+    assert bench.latest()["requests"] == 30
+    assert bench.counters == {"report.stale": 1}
+
+
+def test_a_stale_report_that_breaks_a_rule_changes_nothing(send):
+    bench = send(report(1), report(3), report(2, skipped=5))
+    assert bench.outcome() is Outcome.open
+    assert bench.counters == {"report.stale": 1, "rule.positions": 1}
+
+
+@pytest.mark.parametrize("late", [report(4), final(4), report(9, skipped=7)])
+def test_nothing_extends_a_final(send, late):
+    bench = send(report(1), report(2), final(3), late)
+    assert bench.outcome() is Outcome.invalid
+    assert bench.rows[1]["rule"] == Rule.AFTER_FINAL
+    assert bench.latest()["report_id"] == 3
+
+
+def test_a_conflict_with_a_final_invalidates(send):
+    bench = send(report(1), final(2), final(2, requests=99))
+    assert bench.outcome() is Outcome.invalid
+
+
+@pytest.mark.parametrize(("columns", "rule"), [
+    ({"window": 63}, Rule.WINDOW_CHANGED),
+    ({"flags": 0}, Rule.GENERATION_CHANGED),
+    ({"flow_start_ms": 1_700_000_000_001}, Rule.FLOW_START_CHANGED),
+])
+def test_what_is_immutable_within_an_epoch(send, columns, rule):
+    bench = send(report(1), report(2, **columns))
+    assert bench.outcome() is Outcome.invalid
+    assert bench.rows[1]["rule"] == rule
+    assert bench.latest()["report_id"] == 1
+
+
+@pytest.mark.parametrize(("name", "first"), [
+    ("requests", {}), ("repeated", {}), ("late", {"late": 2}),
+    ("skipped", {"skipped": 4, "filled": 1, "expired": 1, "pending": 2}),
+    ("filled", {"skipped": 4, "filled": 2, "pending": 2}),
+    ("expired", {"skipped": 4, "expired": 2, "pending": 2}),
+])
+def test_totals_never_decrease(send, name, first):
+    lower = dict(first)
+    lower[name] = int(report(1, **first)[name][0]) - 1
+    if name in ("filled", "expired"):
+        lower["pending"] = 3
+    if name == "skipped":
+        lower["pending"] = 1
+    bench = send(report(1, **first),
+                 report(2, **({"requests": 10, "repeated": 1} | lower)))
+    assert bench.rows[1]["rule"] == Rule.TOTAL_DECREASED
+    assert bench.outcome() is Outcome.invalid
+
+
+def test_equal_totals_and_a_falling_pending_are_fine(send):
+    bench = send(report(1, skipped=4, pending=4),
+                 report(2, requests=10, repeated=1, skipped=4, expired=4))
+    assert bench.outcome() is Outcome.open
+    assert not bench.counters
+
+
+def test_abandoned_rises_only_with_the_final(send):
+    bench = send(report(1, skipped=4, pending=4), final(2, skipped=4, abandoned=4))
+    assert bench.outcome() is Outcome.complete
+
+
+def test_a_report_that_breaks_a_rule_by_itself_invalidates_its_epoch(send):
+    bench = send(report(1), report(2, skipped=3), final(3))
+    assert bench.outcome() is Outcome.invalid
+    assert bench.rows[1]["rule"] == Rule.POSITIONS
+    assert bench.latest()["report_id"] == 1
+    assert bench.counters == {"rule.positions": 1, "epoch.invalid": 1,
+                              "report.of_invalid_epoch": 1}
+    assert bench.raw == [Rule.POSITIONS]
+
+
+def test_an_epoch_whose_first_report_breaks_a_rule_is_invalid_and_publishes_nothing(send):
+    bench = send(report(1, skipped=3), report(2))
+    assert bench.outcome() is Outcome.invalid
+    assert bench.rows[1]["reports"] == 0
+    assert bench.latest()["skipped"] == 0
+    assert bench.latest()["qp"] == 0x012345
+
+
+def test_a_report_id_of_zero_invalidates(send):
+    bench = send(report(1), report(0, requests=20, repeated=0))
+    assert bench.rows[1]["rule"] == Rule.REPORT_ID_ZERO
+
+
+def test_an_epoch_id_of_zero_is_no_epoch(send):
+    bench = send(report(1, epoch_id=0))
+    assert not bench.rows
+    assert bench.counters == {"rule.epoch_id_zero": 1}
+    assert bench.book.high_water == 0
+
+
+KEYS = [{"observation_point": 8}, {"source": address(192, 0, 2, 9)},
+        {"destination": address(192, 0, 2, 9)}, {"qp": 5}, {"pkey": 1}, {"vid": 3}, {"cvid": 3},
+        {"ipv6": True}]
+
+
+@pytest.mark.parametrize("columns", KEYS)
+def test_a_changed_full_key_under_a_retained_id_is_rejected(send, columns):
+    """The namespace is part of the key: it cannot change within an epoch."""
+    bench = send(report(1), report(2, **columns), final(2))
+    assert bench.counters == {"report.key_changed": 1}
+    assert bench.outcome() is Outcome.complete
+
+
+@pytest.mark.parametrize("flags", [0x0060, 0x8020, 0x0061])
+def test_unknown_flag_bits_are_kept_raw_and_not_interpreted(send, flags):
+    bench = send(report(1), report(2, flags=flags), final(3))
+    assert bench.raw == [Rule.UNKNOWN_FLAGS]
+    assert bench.rows[1]["qualifications"] == (Qualification.unsupportedFlags
+                                               | Qualification.reportGap)
+    assert bench.rows[1]["missing"] == 1
+    assert bench.outcome() is Outcome.incomplete
+    assert bench.latest()["requests"] == 30
+
+
+def test_a_first_report_with_unknown_flags_admits_its_epoch(send):
+    """The order of first reports holds for it too: a later report of its epoch is no orphan."""
+    bench = send(report(1, flags=0x0060), report(1, epoch_id=2), report(2))
+    assert not bench.counters["report.orphan"]
+    assert bench.latest()["requests"] == 20
+    assert bench.rows[1]["reports"] == 1
+    assert bench.book.high_water == 2
+
+
+def test_an_unknown_id_at_or_below_the_high_water_is_an_orphan(send):
+    bench = send(report(1, epoch_id=5), report(1, epoch_id=3), report(2, epoch_id=3))
+    assert list(bench.rows) == [5]
+    assert bench.counters == {"report.orphan": 2}
+    assert bench.book.high_water == 5
+
+
+def test_ids_need_not_be_consecutive(send):
+    bench = send(report(1, epoch_id=5), report(1, epoch_id=500), report(1, epoch_id=501))
+    assert sorted(bench.rows) == [5, 500, 501]
+    assert not bench.counters
+
+
+def test_a_retired_epoch_cannot_be_reopened():
+    bench = Bench(closed_retention_ms=1000).send(final(1))
+    bench.take(bench.book.retire(NOW + 1001))
+    assert len(bench.book) == 0
+    bench.send(report(2))
+    assert bench.counters == {"report.orphan": 1}
+    assert bench.outcome() is Outcome.complete
+
+
+def test_admission_refused_for_resources_advances_the_high_water(send):
+    bench = send(*(report(1, epoch_id=n) for n in range(1, 6)), report(2, epoch_id=5),
+                 report(2, epoch_id=1), contexts=3)
+    assert sorted(bench.rows) == [1, 2, 3]
+    assert bench.book.high_water == 5
+    assert bench.counters["resource.contexts"] + bench.counters["report.orphan"] == 3
+    assert bench.counters["resource.contexts"] >= 2
+    assert bench.rows[1]["reports"] == 2
+
+
+def test_closed_epochs_make_way_before_open_ones():
+    bench = Bench(contexts=3)
+    bench.send(report(1, epoch_id=1), final(1, epoch_id=2), report(1, epoch_id=3))
+    bench.send(report(1, epoch_id=4))
+    assert not bench.counters
+    bench.send(report(2, epoch_id=1), report(2, epoch_id=2))
+    assert bench.counters == {"report.orphan": 1}
+    assert bench.outcome(2) is Outcome.complete
+
+
+def test_silence_leaves_an_epoch_incomplete():
+    bench = Bench(inactivity_ms=5000).send(report(1), report(1, epoch_id=2))
+    bench.send(report(2, epoch_id=2), now=NOW + 4000)
+    bench.take(bench.book.retire(NOW + 5000))
+    assert len(bench.book) == 2
+    bench.take(bench.book.retire(NOW + 5001))
+    assert bench.outcome() is Outcome.incomplete
+    assert bench.rows[1]["ended"] == EndReason.inactivity
+    assert bench.outcome(2) is Outcome.open
+    assert bench.counters == {"epoch.inactive": 1}
+
+
+def test_retirement_keeps_closed_epochs_for_their_retention():
+    bench = Bench(closed_retention_ms=1000).send(final(1), report(1, epoch_id=2))
+    bench.take(bench.book.retire(NOW + 1000))
+    assert len(bench.book) == 2
+    bench.send(report(2), now=NOW + 1000)
+    assert bench.outcome() is Outcome.invalid
+
+
+def test_a_million_epochs_leave_no_memory_behind():
+    bench, sizes = Bench(contexts=5000), []
+    for turn in range(200):
+        rows = reports(5000, first_epoch=1 + 5000 * turn, flags=0x21)
+        result = bench.book.process(rows, check(rows), NOW + turn)
+        assert (outcomes(result.epochs) == Outcome.complete).all()
+        assert not result.counters
+        sizes.append(len(bench.book))
+    assert bench.book.high_water == 1_000_000
+    assert max(sizes) <= 5000
+    assert bench.book._table._words.nbytes < 3_000_000
+
+
+class Model:
+    """The rules of Collector Processing with dictionaries, written apart from the collector."""
+
+    def __init__(self, contexts):
+        self.contexts, self.high, self.limit = {}, 0, contexts
+
+    def send(self, row, alone):
+        key = bytes(row.tobytes()[:60])
+        epoch = int(row["epoch_id"])
+        if epoch not in self.contexts:
+            if epoch <= self.high:
+                return
+            self.high = epoch
+            if len(self.contexts) >= self.limit:
+                return
+            self.contexts[epoch] = {"key": key, "id": 0, "row": None, "state": "open",
+                                    "gaps": 0, "odd": False}
+        context = self.contexts[epoch]
+        if context["key"] != key or context["state"] == "invalid":
+            return
+        report_id, last = int(row["report_id"]), context["row"]
+        if report_id == 0:
+            context["state"] = "invalid"
+        elif report_id < context["id"]:
+            pass
+        elif report_id == context["id"]:
+            if last.tobytes() != row.tobytes():
+                context["state"] = "invalid"
+        elif context["state"] == "final":
+            context["state"] = "invalid"
+        elif alone == Rule.UNKNOWN_FLAGS:
+            context["odd"] = True
+        elif alone != Rule.OK or (last is not None and self.breaks(last, row)):
+            context["state"] = "invalid"
+        else:
+            context["gaps"] += report_id - context["id"] - 1
+            context |= {"id": report_id, "row": row.copy()}
+            context["state"] = "final" if row["flags"] & 1 else "open"
+
+    @staticmethod
+    def breaks(last, row):
+        totals = ("skipped", "filled", "expired", "abandoned", "repeated", "requests", "late")
+        return (any(row[n] < last[n] for n in totals) or row["window"] != last["window"]
+                or row["flow_start_ms"] != last["flow_start_ms"]
+                or (row["flags"] ^ last["flags"]) & 0x20 != 0)
+
+    def outcome(self, epoch):
+        context = self.contexts[epoch]
+        whole = not context["gaps"] and not context["odd"]
+        return {"open": Outcome.open, "invalid": Outcome.invalid,
+                "final": Outcome.complete if whole else Outcome.incomplete}[context["state"]]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_batches_against_the_model(seed):
+    rng = np.random.default_rng(seed)
+    faults = rng.choice([0.0, 0.02, 0.2])
+    contexts = int(rng.choice([20, 1000]))
+    bench, model = Bench(contexts=contexts, closed_retention_ms=1 << 40), Model(contexts)
+    progress, top = {}, 0
+    for _ in range(40):
+        rows = []
+        for _ in range(rng.integers(1, 60)):
+            if not progress or rng.random() < 0.2:
+                top += int(rng.integers(1, 4))
+                progress[top] = 0
+            epoch = int(rng.choice(list(progress)[-25:]))
+            progress[epoch] += 1
+            row = report(progress[epoch], epoch)
+            if rng.random() < 0.08:
+                row["flags"] |= 1
+            if rng.random() < faults:
+                fault(rng, row)
+            rows.append(row)
+        batch = np.concatenate(rows)
+        codes = check(batch)
+        # A full book frees closed epochs first; the model does not, so keep none closed there.
+        if contexts == 20:
+            batch["flags"] &= 0xFFFE
+            codes = check(batch)
+        bench.send(batch)
+        for row, code in zip(batch, codes, strict=True):
+            if code != Rule.EPOCH_ID_ZERO:
+                model.send(row, code)
+        assert bench.book.high_water == model.high
+        if contexts == 20 and any(c["state"] == "invalid" for c in model.contexts.values()):
+            break
+    assert sorted(bench.rows) == sorted(model.contexts)
+    for epoch, context in model.contexts.items():
+        row = bench.rows[epoch]
+        assert bench.outcome(epoch) == model.outcome(epoch), epoch
+        assert row["missing"] == context["gaps"]
+        assert State(row["state"]).name.lower() == context["state"]
+        assert row["report"]["report_id"] == context["id"]
+        if context["row"] is not None:
+            assert row["report"].tobytes() == context["row"].tobytes()
+
+
+def fault(rng, row):
+    """One of the ways in which a report goes wrong."""
+    kind = rng.integers(0, 10)
+    name, value = [
+        ("report_id", row["report_id"] + 2), ("report_id", max(0, int(row["report_id"][0]) - 1)),
+        ("flags", row["flags"] | 0x40), ("requests", 3), ("window", 65), ("flags", 0),
+        ("qp", 9), ("skipped", 3), ("epoch_id", 0), ("flow_start_ms", 5)][kind]
+    row[name] = value
