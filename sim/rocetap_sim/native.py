@@ -25,8 +25,8 @@ _GENERATED = "verilated"
 _SPLIT = 20_000
 """Nodes in one generated file: enough files for two compilers at once."""
 
-_FAST, _SLOW = "-O2", "-O0"
-"""Optimization of what runs every clock (-O3 and -march=native are no faster), and once."""
+_FAST, _SLOW = "-O1", "-O0"
+"""Optimization of what runs every clock (-O2, -O3 and -march=native are no faster), and once."""
 
 
 @dataclass(frozen=True)
