@@ -10,9 +10,9 @@ import fcntl
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -54,15 +54,17 @@ class SqliteStore:
     def __init__(self, path: Path | str, read_only: bool = False) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        self._owner: IO[str] | None = None
-        with self._errors("open"):
+        with self._errors("open"), ExitStack() as opened:
+            if not read_only:
+                self._own(opened)
+            uri = self.path.absolute().as_uri()
+            self._db = self._connect(f"{uri}?mode=ro" if read_only else uri)
+            opened.callback(self._db.close)
             if read_only:
-                self._db = self._connect(f"{self.path.absolute().as_uri()}?mode=ro")
                 self._check_version()
             else:
-                self._own()
-                self._db = self._connect(self.path.absolute().as_uri())
                 self._prepare()
+            self._opened = opened.pop_all()
 
     def open_session(self, exporter: str, address: str, pen: int, now_ms: int) -> int:
         with self._transaction() as db:
@@ -118,9 +120,7 @@ class SqliteStore:
 
     def close(self) -> None:
         with self._lock, self._errors("close"):
-            self._db.close()
-            if self._owner is not None:
-                self._owner.close()
+            self._opened.close()
 
     def _connect(self, uri: str) -> sqlite3.Connection:
         # Transactions are ours; the server writes from a thread of its own.
@@ -129,24 +129,24 @@ class SqliteStore:
         db.execute("PRAGMA busy_timeout = 10000")
         return db
 
-    def _own(self) -> None:
+    def _own(self, opened: ExitStack) -> None:
         """One writer a file: two would end each other's sessions."""
-        self._owner = open(f"{self.path}.lock", "a")  # noqa: SIM115 (held until close)
+        owner = opened.enter_context(open(f"{self.path}.lock", "a"))
         try:
-            fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self._owner.close()
             raise StoreError(f"store {self.path}: another collector writes to it; stop that one "
                              f"or use another file") from None
 
     def _prepare(self) -> None:
+        empty = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not empty:
+            self._check_version()
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
-        empty = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if empty:
             self._db.executescript(
                 f"BEGIN; PRAGMA application_id = {_APPLICATION}; {SCHEMA} COMMIT;")
-        self._check_version()
         with self._transaction() as db:
             db.execute("UPDATE epochs SET outcome = ?, ended = ? WHERE outcome = ?",
                        (Outcome.incomplete, EndReason.session_end, Outcome.open))
