@@ -9,14 +9,17 @@ count; every other block is skipped, however long.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
 
 from .frames import LINK_TYPE_ETHERNET, MAX_FRAME_OCTETS, CaptureError, FrameBatch, link_type_name
 from .notes import Notes
-from .pcapng_options import Interface, drop_count, read_interface
+from .pcapng_options import (
+    EPB_DROPCOUNT,
+    ISB_IFDROP,
+    Interface,
+    drop_count,
+    read_interface,
+)
+from .pcapng_runs import PACKET_HEADER_OCTETS, PacketColumns, enhanced_starts, read_run
 
 __all__ = ["PCAPNG_MAGIC", "PcapngDecoder"]
 
@@ -28,21 +31,6 @@ _LEAST = {_SECTION: 28, _INTERFACE: 20, _OLD_PACKET: 32, _SIMPLE: 16, _STATISTIC
 _MAX_KEPT_OCTETS = 1 << 24
 """Longest block of a type that is read; longer ones of other types are skipped unseen."""
 _BYTE_ORDER_MAGIC = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
-_PACKET_HEADER_OCTETS = 28
-_EPB_DROPCOUNT, _ISB_IFDROP = 4, 5
-
-
-@dataclass
-class _Pending:
-    """What the walk over one buffer found; one element a packet."""
-
-    starts: list[int] = field(default_factory=list)
-    captured: list[int] = field(default_factory=list)
-    original: list[int] = field(default_factory=list)
-    ticks: list[int] = field(default_factory=list)
-    interfaces: list[int] = field(default_factory=list)
-    lost: list[bool] = field(default_factory=list)
-    blocks: list[int] = field(default_factory=list)
 
 
 class PcapngDecoder:
@@ -81,11 +69,10 @@ class PcapngDecoder:
                 self.offset += self._skip_length
                 self.record += 1
         buffer = self._rest + piece if self._rest else piece
-        found = _Pending()
+        found = PacketColumns()
         end = self._walk(buffer, found)
-        batch = self._batch(buffer, found) if found.starts else None
         self._rest = buffer[end:]
-        return batch
+        return found.batch(buffer)
 
     def leftover(self) -> str | None:
         """At the end of the octets: why the last block is not whole, or None."""
@@ -101,10 +88,17 @@ class PcapngDecoder:
         """At the end of the octets, without any interface and with a block that is not whole."""
         return f"pcapng: record {self.record} at octet {self.offset}: {self.leftover()}"
 
-    def _walk(self, buffer: bytes, found: _Pending) -> int:
+    def _walk(self, buffer: bytes, found: PacketColumns) -> int:
         """Goes from block to block; returns the end of the last whole one."""
-        position, size = 0, len(buffer)
+        position, size, one_by_one_to = 0, len(buffer), 0
         while position + 12 <= size:
+            if self._interfaces and position >= one_by_one_to:
+                starts, end = enhanced_starts(buffer, position, self._order, _MAX_KEPT_OCTETS)
+                if starts and self._take_run(buffer, starts, found):
+                    self.offset += end - position
+                    position = end
+                    continue
+                one_by_one_to = end
             if buffer[position:position + 4] == PCAPNG_MAGIC:
                 order = _BYTE_ORDER_MAGIC.get(buffer[position + 8:position + 12])
                 if order is None:
@@ -132,11 +126,22 @@ class PcapngDecoder:
             self.record += 1
         return position
 
+    def _take_run(self, buffer: bytes, starts: list[int], found: PacketColumns) -> bool:
+        """Takes in a run of enhanced packet blocks at once, if all of them are ordinary."""
+        run = read_run(buffer, starts, self._order, self._interfaces)
+        if run is None:
+            return False
+        found.add_run(run)
+        self._last_time = int(run.time_ns[-1])
+        self.record += len(starts)
+        return True
+
     def _broken(self, position: int, reason: str) -> int:
         self.damage = f"{reason}; what follows cannot be read"
         return position
 
-    def _block(self, kind: int, buffer: bytes, at: int, end: int, found: _Pending) -> str | None:
+    def _block(self, kind: int, buffer: bytes, at: int, end: int,
+               found: PacketColumns) -> str | None:
         """Takes in one whole block; returns why it cannot be, or None."""
         order = self._order
         if kind == _ENHANCED:
@@ -164,14 +169,14 @@ class PcapngDecoder:
                 self.link_type = self._interfaces[0].link_type
         elif kind == _STATISTICS:
             number = struct.unpack_from(order + "I", buffer, at + 8)[0]
-            dropped = drop_count(buffer, at + 20, end - 4, order, _ISB_IFDROP)
+            dropped = drop_count(buffer, at + 20, end - 4, order, ISB_IFDROP)
             if dropped:
                 self._notes.add(
                     "interface drops", f"{self._name}: block {self.record}: interface {number} "
                     f"dropped {dropped} frames while capturing; counts may be incomplete")
         return None
 
-    def _simple(self, buffer: bytes, at: int, end: int, found: _Pending) -> str | None:
+    def _simple(self, buffer: bytes, at: int, end: int, found: PacketColumns) -> str | None:
         original = struct.unpack_from(self._order + "I", buffer, at + 8)[0]
         captured = original
         if self._interfaces and self._interfaces[0].snap_length:
@@ -184,15 +189,15 @@ class PcapngDecoder:
         self._add(found, at + 12, captured, original, -1, 0, False)
         return None
 
-    def _packet(self, buffer: bytes, at: int, end: int, found: _Pending, interface: int,
+    def _packet(self, buffer: bytes, at: int, end: int, found: PacketColumns, interface: int,
                 ticks: int, captured: int, original: int, lost: bool | None) -> str | None:
-        reason = self._admit(interface, captured, end - 4 - (at + _PACKET_HEADER_OCTETS))
+        reason = self._admit(interface, captured, end - 4 - (at + PACKET_HEADER_OCTETS))
         if reason:
             return reason
         if lost is None:
-            options = at + _PACKET_HEADER_OCTETS + captured + (-captured % 4)
-            lost = bool(drop_count(buffer, options, end - 4, self._order, _EPB_DROPCOUNT))
-        self._add(found, at + _PACKET_HEADER_OCTETS, captured, original, ticks, interface, lost)
+            options = at + PACKET_HEADER_OCTETS + captured + (-captured % 4)
+            lost = bool(drop_count(buffer, options, end - 4, self._order, EPB_DROPCOUNT))
+        self._add(found, at + PACKET_HEADER_OCTETS, captured, original, ticks, interface, lost)
         return None
 
     def _admit(self, interface: int, captured: int, room: int) -> str | None:
@@ -209,7 +214,7 @@ class PcapngDecoder:
             return f"captured length {captured} cannot be, the block has room for {room}"
         return None
 
-    def _add(self, found: _Pending, start: int, captured: int, original: int, ticks: int,
+    def _add(self, found: PacketColumns, start: int, captured: int, original: int, ticks: int,
              interface: int, lost: bool) -> None:
         if captured > original:
             self._notes.add(
@@ -230,16 +235,4 @@ class PcapngDecoder:
                     f"{self._name}: record {self.record} at octet {self.offset}: its time lies "
                     f"outside 1970 to 2554; repair it: editcap -t SECONDS IN OUT")
             self._last_time = time_ns
-        found.starts.append(start)
-        found.captured.append(captured)
-        found.original.append(original)
-        found.ticks.append(self._last_time)
-        found.interfaces.append(interface & 0xFFFF)
-        found.lost.append(lost)
-
-    def _batch(self, buffer: bytes, found: _Pending) -> FrameBatch:
-        data: NDArray[np.uint8] = np.frombuffer(buffer, np.uint8)
-        return FrameBatch(
-            data, np.array(found.starts, np.uint64), np.array(found.captured, np.uint32),
-            np.array(found.original, np.uint32), np.array(found.ticks, np.uint64),
-            np.array(found.interfaces, np.uint16), np.array(found.lost, np.bool_))
+        found.add(start, captured, original, self._last_time, interface & 0xFFFF, lost)

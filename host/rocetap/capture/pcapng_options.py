@@ -6,9 +6,11 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Interface", "drop_count", "options", "read_interface"]
+__all__ = ["EPB_DROPCOUNT", "ISB_IFDROP", "Interface", "drop_count", "options", "read_interface"]
 
 _IF_TSRESOL, _IF_FCSLEN, _IF_TSOFFSET = 9, 13, 14
+EPB_DROPCOUNT, ISB_IFDROP = 4, 5
+"""Codes of the drop counts of enhanced packet and of interface statistics blocks."""
 _NS = 1_000_000_000
 
 
