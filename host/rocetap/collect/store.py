@@ -7,6 +7,7 @@ survives a killed process (and, with synchronous FULL, a power cut).
 from __future__ import annotations
 
 import fcntl
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -131,7 +132,8 @@ class SqliteStore:
 
     def _own(self, opened: ExitStack) -> None:
         """One writer a file: two would end each other's sessions."""
-        owner = opened.enter_context(open(f"{self.path}.lock", "a"))
+        owner = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        opened.callback(os.close, owner)
         try:
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import os
 import ssl
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from cryptography import x509
-
 from ..errors import RocetapError
+from ..pki import Credentials, PkiError, check_credentials
 
 __all__ = ["ServerIdentity", "TlsError", "authorized_name", "peer_names"]
 
@@ -23,25 +21,27 @@ class TlsError(RocetapError):
     """A certificate, key or CA file cannot be used; the text says which and why."""
 
 
-@dataclass(frozen=True)
-class _Files:
-    ca: Path
-    certificate: Path
-    key: Path
+def _state(files: Credentials) -> tuple[tuple[int, int, int], ...]:
+    """Changes whenever a file is replaced or written."""
+    stats = [os.stat(path) for path in (files.authority, files.certificate, files.key)]
+    return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats)
 
-    def state(self) -> tuple[tuple[int, int, int], ...]:
-        """Changes whenever a file is replaced or written."""
-        stats = [os.stat(path) for path in (self.ca, self.certificate, self.key)]
-        return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats)
 
-    def context(self) -> ssl.SSLContext:
+def _load(files: Credentials) -> tuple[ssl.SSLContext, int]:
+    """The context, and the end of the certificate's validity in ms."""
+    try:
+        certificate = check_credentials(files, datetime.datetime.now(datetime.UTC))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED
-        _load(self.ca, "CA", lambda: context.load_verify_locations(self.ca))
-        _load(self.certificate, f"certificate (with key {self.key})",
-              lambda: context.load_cert_chain(self.certificate, self.key))
-        return context
+        context.load_verify_locations(files.authority)
+        context.load_cert_chain(files.certificate, files.key)
+    except PkiError as error:
+        raise TlsError(str(error)) from error
+    except (ssl.SSLError, OSError) as error:
+        raise TlsError(f"{files.certificate} with {files.key} and {files.authority} cannot be "
+                       f"used: {error}") from error
+    return context, int(certificate.not_valid_after_utc.timestamp() * 1000)
 
 
 class ServerIdentity:
@@ -51,28 +51,27 @@ class ServerIdentity:
     (say, a new certificate beside the old key) leaves the one before in use, with one warning.
     """
 
-    def __init__(self, ca: Path | str, certificate: Path | str, key: Path | str) -> None:
-        self._files = _Files(Path(ca), Path(certificate), Path(key))
-        self._context = self._files.context()
-        self._state: object = self._files.state()
-        self.expires_ms = _expiry_ms(self._files.certificate)
+    def __init__(self, files: Credentials) -> None:
+        self._files = files
+        self._context, self.expires_ms = _load(files)
         """End of the certificate's validity, ms since 1970-01-01 UTC."""
+        self._seen: object = _state(files)
 
     def context(self) -> ssl.SSLContext:
         """For the next handshake."""
         try:
-            state = self._files.state()
-            if state != self._state:
-                self._state = state
-                context = self._files.context()
-                self.expires_ms = _expiry_ms(self._files.certificate)
-                self._context = context
-                _log.info("certificate read again from %s", self._files.certificate)
-        except (TlsError, OSError) as error:
-            if self._state != str(error):
-                _log.warning("certificate on disk is not used, the one before stays: %s", error)
-            if isinstance(error, OSError):
-                self._state = str(error)
+            seen: object = _state(self._files)
+        except OSError as error:
+            seen = str(error)
+        if seen == self._seen:
+            return self._context
+        self._seen = seen
+        try:
+            self._context, self.expires_ms = _load(self._files)
+        except TlsError as error:
+            _log.warning("the certificate in use stays, what is on disk cannot be used: %s", error)
+        else:
+            _log.info("%s was read again", self._files.certificate)
         return self._context
 
 
@@ -93,20 +92,3 @@ def authorized_name(names: Iterable[str], allowed: Iterable[str]) -> str | None:
     wanted = {name.lower() for name in allowed}
     return next((name for name in names if name.lower() in wanted), None)
 
-
-def _load(path: Path, what: str, load: Any) -> None:
-    try:
-        load()
-    except FileNotFoundError as error:
-        raise TlsError(f"{what} {path}: no such file") from error
-    except (ssl.SSLError, OSError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
-        raise TlsError(f"{what} {path}: cannot be used: {reason}") from error
-
-
-def _expiry_ms(path: Path) -> int:
-    try:
-        certificate = x509.load_pem_x509_certificate(path.read_bytes())
-    except ValueError as error:
-        raise TlsError(f"certificate {path}: cannot be used: {error}") from error
-    return int(certificate.not_valid_after_utc.timestamp() * 1000)
