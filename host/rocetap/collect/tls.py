@@ -7,6 +7,7 @@ import logging
 import os
 import ssl
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ..errors import RocetapError
@@ -51,11 +52,11 @@ class ServerIdentity:
     (say, a new certificate beside the old key) leaves the one before in use, with one warning.
     """
 
-    def __init__(self, files: Credentials) -> None:
-        self._files = files
-        self._context, self.expires_ms = _load(files)
+    def __init__(self, ca: Path | str, certificate: Path | str, key: Path | str) -> None:
+        self._files = Credentials(Path(ca), Path(certificate), Path(key))
+        self._context, self.expires_ms = _load(self._files)
         """End of the certificate's validity, ms since 1970-01-01 UTC."""
-        self._seen: object = _state(files)
+        self._seen: object = _state(self._files)
 
     def context(self) -> ssl.SSLContext:
         """For the next handshake."""

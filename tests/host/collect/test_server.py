@@ -21,11 +21,12 @@ class Bench:
     """A server on a free port of loopback with a store in a folder."""
 
     def __init__(self, authority, folder, allowed=("probe-1.example",), **settings):
+        files = credentials(authority.folder, "collector")
         self.authority = authority
         self.store = SqliteStore(folder / "store.db")
         self.server = CollectorServer(
-            ServerIdentity(credentials(authority.folder, "collector")), allowed,
-            self.store, ServerSettings(**({"retry_s": 0.02} | settings)))
+            ServerIdentity(files.authority, files.certificate, files.key), allowed, self.store,
+            ServerSettings(**({"retry_s": 0.02} | settings)))
 
     async def __aenter__(self):
         self.port = await self.server.start("127.0.0.1", 0)

@@ -10,7 +10,8 @@ from support.certificates import Authority
 
 
 def _identity(authority):
-    return ServerIdentity(credentials(authority.folder, "collector"))
+    files = credentials(authority.folder, "collector")
+    return ServerIdentity(files.authority, files.certificate, files.key)
 
 
 def _replace(authority, what, source):
