@@ -52,6 +52,7 @@ class FakeBoard:
             self.epoch = [0] * self.contexts
             self.open = [None] * self.contexts
             self.last_write = None
+            self.slots = {}       # (way, slot) -> context
 
     @property
     def now(self):
@@ -115,6 +116,11 @@ class FakeBoard:
             self.boot_id = value
         elif address == REGISTERS["table_commit"].address:
             self.commits += 1
+            fields = REGISTERS["table_commit"].unpack(value)
+            place = (fields["way"], fields["slot"])
+            self.slots.pop(place, None)
+            if fields["valid"]:
+                self.slots[place] = fields["context"]
         else:
             self.registers[address] = value
 

@@ -87,8 +87,9 @@ async def _run(identity: Any, allowed: frozenset[str], endpoint: Any, port_file:
                 _LOG.info("told to end")
         finally:
             await server.stop()
-        counts = ", ".join(f"{name} {count}" for name, count in sorted(server.counters.items()))
-        _LOG.info("ended: %d reports stored; refused or dropped: %s", server.reports,
+        counts = ", ".join(f"{name} {count}" for name, count in
+                           sorted((server.counters + server.drops).items()))
+        _LOG.info("ended: %d reports stored; refused or dropped: %s", server.reports_written,
                   counts or "none")
     finally:
         store.close()

@@ -89,6 +89,8 @@ class Board:
         provisioner.check(self._provisioning)
         if not fresh:
             provisioner.take_over()
+            self._start_sweep(OperationKind.CLOSE, info.connections - 1)
+            self._until_marker()
         provisioner.apply(self._provisioning)
         self._provisioner = provisioner
         self._clock.restart()
@@ -156,9 +158,10 @@ class Board:
             board = self._driver.read("time")
             self._clock.pair(Pairing(before, board, self._wall()))
 
-    def _start_sweep(self, kind: OperationKind) -> None:
+    def _start_sweep(self, kind: OperationKind, last: int | None = None) -> None:
         self._cookie = self._cookie % 0xFFFF + 1
-        last = max((one.context for one in self.placements), default=0)
+        if last is None:
+            last = max((one.context for one in self.placements), default=0)
         self._driver.sweep(kind, 0, last, cookie=self._cookie)
 
     def _take(self) -> RecordArray:

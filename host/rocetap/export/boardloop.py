@@ -28,12 +28,14 @@ _T = TypeVar("_T")
 class BoardLoop:
     """One board. Every call to it runs in one thread, for the line blocks.
 
-    A link that fails closes the line; `run` opens it again with backoff. Epochs that were open then
-    stay without a final report: the collector sees them end incomplete, which is the truth.
+    A link that fails closes the line; `run` opens it again with backoff. Epochs that were open
+    then stay without a final report: the collector sees them end incomplete, which is the truth.
+    `fresh`: the board is known to be empty at the first start.
     """
 
     def __init__(self, hub: Hub, provisioning: Provisioning,
-                 open_driver: Callable[[], Driver]) -> None:
+                 open_driver: Callable[[], Driver], *, fresh: bool = False) -> None:
+        self._fresh = fresh
         self._hub = hub
         self._provisioning = provisioning
         self._open_driver = open_driver
@@ -61,7 +63,9 @@ class BoardLoop:
         board = Board(self._open_driver(), self._provisioning, self._clock,
                       monotonic=self._hub.monotonic, wall=self._hub.wall)
         try:
-            return board, board.start()
+            info = board.start(fresh=self._fresh)
+            self._fresh = False
+            return board, info
         except BaseException:
             board.close()
             raise

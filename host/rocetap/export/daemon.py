@@ -27,17 +27,17 @@ class Daemon:
     """Runs until told to stop.
 
     `context`: from `tls.client_context`. `open_driver` opens the line and makes a driver; it
-    blocks, and raises LinkError. `monotonic` (seconds), `wall` (UTC in ns) and `backoff` are given
-    by tests.
+    blocks, and raises LinkError. `fresh`: the board is known to be empty at the first start.
+    `monotonic` (seconds), `wall` (UTC in ns) and `backoff` are given by tests.
     """
 
     def __init__(self, settings: Settings, context: ssl.SSLContext, provisioning: Provisioning,
-                 open_driver: Callable[[], Driver], *,
+                 open_driver: Callable[[], Driver], *, fresh: bool = False,
                  monotonic: Callable[[], float] = time.monotonic,
                  wall: Callable[[], int] = time.time_ns,
                  backoff: Callable[[], Backoff] = Backoff) -> None:
         self.hub = Hub(settings, monotonic, wall, backoff)
-        self._board = BoardLoop(self.hub, provisioning, open_driver)
+        self._board = BoardLoop(self.hub, provisioning, open_driver, fresh=fresh)
         self._sessions = SessionLoop(self.hub, self._board, context)
 
     def stop(self) -> None:

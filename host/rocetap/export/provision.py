@@ -20,8 +20,6 @@ from rocetap.spec.registers import OperationKind
 __all__ = ["BoardTooSmallError", "Placement", "Provisioner"]
 
 _TAGS: Final = 1 << 16
-_DRAIN_EVERY: Final = 64
-"""Contexts: their final records leave before the board's FIFO is full of them."""
 
 
 class BoardTooSmallError(RocetapError):
@@ -56,13 +54,8 @@ class Provisioner:
         return sorted(self._placed.values(), key=lambda one: one.context)
 
     def take_over(self) -> None:
-        """Empties a board of unknown state: no context enabled, no slot valid. What the board
-        closes on this occasion has a final record of a tag that nobody knows any more."""
-        for context in range(self._board.connections):
-            self._driver.operate(OperationKind.REMOVE, context)
-            if context % _DRAIN_EVERY == 0:
-                self._driver.poll(0)
-                self._driver.take_records()
+        """Empties the table of a board of unknown state: no packet finds a context any more.
+        Contexts may still have open epochs, which a CLOSE sweep over all of them ends."""
         apply_writes(self._driver, self._table.rewrite())
 
     def check(self, provisioning: Provisioning) -> None:

@@ -131,9 +131,18 @@ def test_time_is_mapped_when_there_is_a_wall_clock(fake):
 def test_start_takes_over_a_board_that_was_in_use(fake):
     make(fake)
     fake.request(0, 9)
+    fake.request(2, 9)
     board = make(fake, provisioning(1))
-    assert fake.enabled == [True, False, False, False]
+    assert fake.open == [None] * 4
+    assert list(fake.slots.values()) == [0]
     assert seen(board.close_epochs()) == []
+
+
+def test_a_fresh_board_is_not_emptied_first(fake):
+    board = Board(Driver(fake.transport(), clock=time.monotonic), provisioning(),
+                  BoardClock.identity(), monotonic=time.monotonic)
+    board.start(fresh=True)
+    assert fake.commits == 3
 
 
 def test_a_sweep_that_does_not_end_is_one_line(fake):

@@ -82,14 +82,13 @@ def test_tags_wrap_past_those_in_use_and_past_zero(provisioner):
     assert [one.tag for one in provisioner.apply(provisioning(1, 2, 3))] == [0xFFFF, 2]
 
 
-def test_taking_over_empties_a_board_of_unknown_state(board, provisioner):
+def test_taking_over_writes_every_slot_empty(board, provisioner):
     provisioner.apply(provisioning(1, 2))
-    board.request(0)
+    assert len(board.slots) == 2
     driver = Driver(board.transport(), clock=time.monotonic)
     driver.handshake()
     Provisioner(driver).take_over()
-    assert board.enabled == [False] * 4
-    assert board.open == [None] * 4
+    assert board.slots == {}
 
 
 def test_too_many_connections_change_nothing(board, provisioner):
