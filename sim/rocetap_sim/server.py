@@ -146,7 +146,7 @@ class BoardServer:
         return True
 
     def _clock(self, cycles: int) -> None:
-        """Clocks the board while it has octets for the host, at least `cycles` otherwise."""
+        """Clocks the board while it has octets for the host, and `cycles` until the first."""
         before = self._board.counters.cycles
         while len(self._unsent) < 1 << 20:
             self._board.run_until_output(cycles, _OCTETS)
@@ -155,6 +155,7 @@ class BoardServer:
                 self._unsent += octets
             if not octets or self._board.counters.cycles - before >= 1 << 16:
                 break
+            cycles = _IDLE_CYCLES  # what follows an answer follows at once
 
     # ---------------------------------------------------------------- the client
 
