@@ -46,6 +46,9 @@ class ContextTable:
 
     def take(self, slots: npt.NDArray[Any]) -> Records:
         """Copies of some rows, by slot or by mask."""
+        neighbours = len(slots) > 1 and slots.dtype != np.bool_ and (np.diff(slots) == 1).all()
+        if neighbours:
+            return as_rows(self.words[slots[0]:slots[-1] + 1].copy())
         return as_rows(self.words[slots])
 
     def find(
