@@ -94,10 +94,12 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 def _array(values, kind: type, count: int, name: str) -> np.ndarray:
-    array = np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=kind), (count,)))
-    if array.ndim != 1 or len(array) != count:
-        raise ValueError(f"{name} has shape {array.shape}, must be ({count},)")
-    return array
+    array = np.asarray(values, dtype=kind)
+    if array.ndim == 0:
+        array = np.full(count, array)
+    if array.shape != (count,):
+        raise ValueError(f"{name} has {array.size} elements, must be {count}")
+    return np.ascontiguousarray(array)
 
 
 class SimulatedBoard:

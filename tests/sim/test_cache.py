@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+
 from rocetap_sim import cache as module
 from rocetap_sim.cache import Cache
 
@@ -31,7 +32,7 @@ def test_a_failed_build_leaves_nothing(tmp_path):
         (folder / "half").write_text("half")
         raise RuntimeError("no")
 
-    with pytest.raises(RuntimeError, match="^no$"):
+    with pytest.raises(RuntimeError, match=r"^no$"):
         cache.get("key", fail)
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
     assert (cache.get("key", write("now")) / "result").read_text() == "now"

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from rocetap_sim.player import CapturePlayer
 
 
@@ -89,11 +90,12 @@ def test_a_captured_clock_that_steps_back_holds_nothing_up():
 
 
 def test_an_empty_capture_ends():
-    player = CapturePlayer(lambda: [])
+    player = CapturePlayer(list)
     assert take(player, 0.0) == []
     assert player.finished
 
 
 def test_negative_speed():
-    with pytest.raises(ValueError, match=r"^speed is -1 and pause_s is 1\.0, must not be negative$"):
-        CapturePlayer(lambda: [], speed=-1)
+    message = r"^speed is -1 and pause_s is 1\.0, must not be negative$"
+    with pytest.raises(ValueError, match=message):
+        CapturePlayer(list, speed=-1)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from rocetap_sim import toolchain
 from rocetap_sim.build import build_library
 from rocetap_sim.design import probe

@@ -6,14 +6,14 @@ any other lets them go. A beat on every port in one clock is recorded for each. 
 wait and another comes, an assertion fails.
 """
 
-from amaranth.hdl import Assert, Cat, Const, Elaboratable, Format, Module, Signal, unsigned
+from amaranth.hdl import Assert, Cat, Const, Format, Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from rocetap_hdl.layouts import frame_beat, frame_stream
 
-DEPTH = 256
+DEPTH = 2048
 
 
 def record_octets(bus_bytes):
