@@ -4,6 +4,8 @@ import random
 from functools import cache
 
 import pytest
+
+from rocetap.spec.classes import FrameClass as C
 from rocetap_hdl.parser import MAX_OCTETS, Parser
 from support.classify import Arrival, Finding, classify
 from support.frames import (
@@ -21,8 +23,7 @@ from support.frames import (
     with_fcs,
 )
 from support.parser_bench import parse
-
-from rocetap.spec.classes import FrameClass as C
+from support.refuses import refuses
 
 WIDTHS = (1, 8, 64)
 EIGHTEEN = bytes(range(0x12))
@@ -245,9 +246,9 @@ def test_cases_reach_every_class():
 
 
 def test_good_frame_is_read_to_the_bit():
-    assert FOUND == Finding(C.ELIGIBLE_REQUEST, psn=0xABCDEF, opcode=4, key={
+    assert Finding(C.ELIGIBLE_REQUEST, psn=0xABCDEF, opcode=4, key={
         "qp": 0xFEDCBA, "pkey": 0x8001, "outer_vid": 0xFED, "inner_vid": 0, "ipv6": 0,
-        "source": 0xC0000201, "destination": 0xC6336402})
+        "source": 0xC0000201, "destination": 0xC6336402}) == FOUND
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -258,7 +259,7 @@ def test_icrc_switched_off(width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("limit", [64, 100, 1518])
+@pytest.mark.parametrize("limit", [64, 100, 130])
 def test_longest_frame(width, limit):
     sizes = [limit - 1, limit, limit + 1, limit, limit + 2, limit]
     frames = [Arrival(with_fcs(pad(SMALL, size - 4))) for size in sizes]
@@ -302,8 +303,9 @@ def test_counting_octets_does_not_wrap():
         C.OVERSIZE, C.ELIGIBLE_REQUEST]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["untagged", "IPv6 under two tags", "IHL 15 under two tags"])
+@pytest.mark.parametrize(("width", "name"), [
+    (1, "untagged"), (8, "IPv6 under two tags"), (8, "IHL 15 under two tags"),
+    (64, "IPv6"), (64, "IHL 15 under two tags")])
 def test_cut_at_every_octet(name, width):
     octets = CASES[name][0].octets
     frames = [sliced(octets, count) for count in range(len(octets) - 3)]
@@ -316,7 +318,8 @@ def random_frame(rng):
     """Any of the kinds that traffic has, most of them RoCEv2, some of them broken anywhere."""
     tags = tuple((rng.choice((0x8100, 0x88A8, 0x9100)), rng.getrandbits(16))
                  for _ in range(rng.choice((0, 0, 0, 1, 1, 2, 2, 3))))
-    payload = rng.randbytes(rng.choice((0, 4, rng.randrange(64), rng.randrange(1500))))
+    payload = rng.randbytes(rng.choice((0, 4, rng.randrange(64), rng.randrange(256),
+                                        rng.randrange(1500))))
     version = rng.choice((4, 6))
     ip = {"options": rng.randbytes(4 * rng.randrange(11))} if version == 4 else {
         "traffic_class": rng.getrandbits(8), "flow": rng.getrandbits(20),
@@ -348,9 +351,8 @@ def random_frame(rng):
     return Arrival(with_fcs(octets, wrong=rng.random() < 0.05), error=rng.random() < 0.02)
 
 
-@pytest.mark.parametrize(("width", "count"), [(1, 60), (8, 400), (64, 500)])
-@pytest.mark.parametrize("gap", [0.0, 0.3])
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize(("width", "count"), [(1, 20), (8, 100), (64, 300)])
+@pytest.mark.parametrize(("gap", "seed"), [(0.0, 1), (0.3, 2)])
 def test_random_frames(width, count, gap, seed):
     rng = random.Random(f"parser {seed} {width} {gap}")
     frames = [random_frame(rng) for _ in range(count)]
@@ -358,9 +360,9 @@ def test_random_frames(width, count, gap, seed):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_thousand_minimum_frames_back_to_back(width):
+def test_minimum_frames_back_to_back(width):
     """FCS wrong in each tenth; at 64 octets a beat this is a frame in every clock."""
-    count = 100 if width == 1 else 1000
+    count = {1: 20, 8: 200, 64: 1000}[width]
     frames = [Arrival(with_fcs(pad(roce(psn=i, qp=i % 7)), wrong=i % 10 == 9))
               for i in range(count)]
     found = parse(frames, width)
@@ -375,5 +377,4 @@ def test_latency_is_what_it_says():
 
 
 def test_width_that_is_not_made():
-    with pytest.raises(ValueError, match=r"^bus_bytes is 4, must be 1, 8 or 64$"):
-        Parser(4)
+    refuses("bus_bytes is 4, must be 1, 8 or 64", lambda: Parser(4))
