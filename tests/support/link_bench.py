@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -205,7 +206,7 @@ class SimulatedLink:
         self._to_board.extend(data)
 
     def read(self, max_octets: int, timeout_s: float, /) -> bytes:
-        end = self.clocks + round(timeout_s / self.PERIOD)
+        end = self.clocks + math.ceil(timeout_s / self.PERIOD)
         while not self._from_board and self.clocks < end:
             self.run(1)
         data = bytes(self._from_board[:max_octets])

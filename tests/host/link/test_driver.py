@@ -87,7 +87,8 @@ def test_many_reads_go_in_the_fewest_bursts():
      "register control has no field icrc, it has check_icrc"),
     (lambda driver: driver.write("control", check_icrc=2),
      "control: register field check_icrc is 2, must fit 1 bits"),
-    (lambda driver: driver.read_bank("pfc", 0), f"unknown bank 'pfc', known are {', '.join(BANKS)}"),
+    (lambda driver: driver.read_bank("pfc", 0),
+     f"unknown bank 'pfc', known are {', '.join(BANKS)}"),
     (lambda driver: driver.read_bank("table_key", 0), "bank table_key cannot be read"),
     (lambda driver: driver.read_bank("frame_class", 8), "port of frame_class is 8, must be 0 to 7"),
     (lambda driver: driver.write_bank("table_key", [1]), "1 values for bank table_key, must be 6"),
@@ -106,7 +107,8 @@ def test_many_reads_go_in_the_fewest_bursts():
      "operation kind is <OperationKind.REMOVE: 6>, must be SNAPSHOT, CLOSE"),
     (lambda driver: driver.sweep(OperationKind.CLOSE, 2, 1),
      "first context is 2, last is 1: nothing between"),
-    (lambda driver: driver.sweep(OperationKind.CLOSE, 0, 64), "last context is 64, must be 0 to 63"),
+    (lambda driver: driver.sweep(OperationKind.CLOSE, 0, 64),
+     "last context is 64, must be 0 to 63"),
     (lambda driver: driver.credit(0), "credit is 0, must be 1 to 65535"),
 ])
 def test_the_callers_mistakes_send_nothing(call, text):
@@ -460,9 +462,9 @@ def test_poll_finds_a_restart_on_a_quiet_line():
     driver.poll(0.01)
     board.reset()
     start = line.now
+    poll_until_restart = (driver.poll(0.1) for _ in range(100))
     with pytest.raises(BoardRestarted):
-        for _ in range(100):
-            driver.poll(0.1)
+        list(poll_until_restart)
     assert line.now - start < 1.5
     assert driver.handshake().restarted
     board.records = [record(1)]
