@@ -5,13 +5,16 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from .pipeline import Pipeline
+
 __all__ = ["StateLoop"]
 
 
 class StateLoop(wiring.Component):
     """One word of state per address, in block RAM, with a read-modify-write every clock.
 
-    ``address`` and ``write`` belong to stage 0: which word, and whether this operation will write.
+    ``live``, ``address`` and ``write`` belong to stage 0: whether there is an operation, which word
+    it is about, and whether it will write (never without ``live``).
     Three clocks later (``StateLoop.latency``) ``state`` is the word as all earlier operations left
     it, and ``next``, a function of it in the same clock, is written if ``write`` was set.
 
@@ -30,6 +33,7 @@ class StateLoop(wiring.Component):
         self.shape = shape
         self.depth = depth
         super().__init__({
+            "live": In(1),
             "address": In(range(max(2, depth))),
             "write": In(1),
             "state": Out(shape),
@@ -44,11 +48,9 @@ class StateLoop(wiring.Component):
         read, write = memory.read_port(), memory.write_port()
 
         # Stages: 0 address, 1 memory output, 2 its register and the forwarding, 3 state and result.
-        address = [self.address] + [Signal.like(self.address, name=f"address_s{i}",
-                                                reset_less=True) for i in (1, 2, 3, 4, 5)]
-        writes = [self.write] + [Signal(name=f"write_s{i}") for i in (1, 2, 3, 4, 5)]
-        for i in range(5):
-            m.d.sync += [address[i + 1].eq(address[i]), writes[i + 1].eq(writes[i])]
+        p = Pipeline(m, self.live)
+        p.put("address", self.address, 0)
+        p.put("write", self.write, 0, mark=True)
 
         fetched = Signal(width, reset_less=True)
         state = Signal(width, reset_less=True)
@@ -56,20 +58,25 @@ class StateLoop(wiring.Component):
         older = [Signal(width, name=f"result_s{i}", reset_less=True) for i in (4, 5)]
         m.d.comb += [
             read.addr.eq(self.address),
-            read.en.eq(1),
+            read.en.eq(self.live),
             Value.cast(self.state).eq(state),
             result.eq(Value.cast(self.next)),
-            write.addr.eq(address[3]),
+            write.addr.eq(p.get("address", 3)),
             write.data.eq(result),
-            write.en.eq(writes[3]),
+            write.en.eq(p.get("write", 3)),
         ]
-        m.d.sync += [fetched.eq(read.data), older[0].eq(result), older[1].eq(older[0])]
+        with m.If(p.get("live", 1)):
+            m.d.sync += fetched.eq(read.data)
+        for stage, source, register in ((3, result, older[0]), (4, older[0], older[1])):
+            with m.If(p.get("write", stage)):
+                m.d.sync += register.eq(source)
 
         # An operation at stage 2 was read from memory before those at stages 3, 4 and 5 had
         # written. Whether they hit is known a clock ahead, by comparing one stage earlier.
         hits = [Signal(name=f"hit_s{i}") for i in (3, 4, 5)]
         for hit, i in zip(hits, (2, 3, 4), strict=True):
-            m.d.sync += hit.eq((address[1] == address[i]) & writes[i])
-        m.d.sync += state.eq(Mux(hits[0], result,
-                                 Mux(hits[1], older[0], Mux(hits[2], older[1], fetched))))
+            m.d.sync += hit.eq((p.get("address", 1) == p.get("address", i)) & p.get("write", i))
+        with m.If(p.get("live", 2)):
+            m.d.sync += state.eq(Mux(hits[0], result,
+                                     Mux(hits[1], older[0], Mux(hits[2], older[1], fetched))))
         return m

@@ -8,26 +8,32 @@ __all__ = ["Pipeline"]
 class Pipeline:
     """Named values and the registers between the stages, made on demand.
 
-    ``put(name, value, stage)`` says at which stage a value exists; ``get(name, stage)`` gives it at
-    a later stage, through one register a stage. All registers of one name are shared. Values are
-    not reset unless ``reset=True``: marks that make something happen must be.
+    ``live`` says, at stage 0, whether an item enters. ``put(name, value, stage)`` says at which
+    stage a value exists; ``get(name, stage)`` gives it at a later stage, through one register a
+    stage. All registers of one name are shared.
+
+    Values move only with a live item and are not reset: what stands where no item is, is anything.
+    Values put with ``mark=True`` are what makes something happen: they move every clock, are reset,
+    and must be 0 where no item is.
 
     The registers live in a module of their own, so ``get`` may stand inside an ``m.If``.
     """
 
-    def __init__(self, m, name="pipeline"):
+    def __init__(self, m, live, name="pipeline"):
         self._m = Module()
         m.submodules[name] = self._m
         self._values = {}
         self._born = {}
-        self._reset = {}
+        self._marks = set()
+        self.put("live", live, 0, mark=True)
 
-    def put(self, name, value, stage, *, reset=False):
+    def put(self, name, value, stage, *, mark=False):
         """Declares a value that exists at ``stage``; a view (struct) stays a view."""
         if name in self._born:
             raise ValueError(f"pipeline value {name!r} is born twice")
         self._born[name] = stage
-        self._reset[name] = reset
+        if mark:
+            self._marks.add(name)
         self._values[name, stage] = value
         return value
 
@@ -40,8 +46,12 @@ class Pipeline:
         for at in range(self._born[name] + 1, stage + 1):
             if (name, at) not in self._values:
                 source = self._values[name, at - 1]
-                shape = source.shape()
-                register = Signal(shape, name=f"{name}_s{at}", reset_less=not self._reset[name])
-                self._m.d.sync += register.eq(source)
+                mark = name in self._marks
+                register = Signal(source.shape(), name=f"{name}_s{at}", reset_less=not mark)
+                if mark:
+                    self._m.d.sync += register.eq(source)
+                else:
+                    with self._m.If(self.get("live", at - 1)):
+                        self._m.d.sync += register.eq(source)
                 self._values[name, at] = register
         return self._values[name, stage]

@@ -91,13 +91,13 @@ class WindowEngine(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        p = Pipeline(m)
+        p = Pipeline(m, self.operations.valid)
         operation = self.operations.payload
         kind = Signal(4)
         m.d.comb += kind.eq(Mux(self.operations.valid, operation.kind, OperationKind.NOTHING))
         for item in OperationKind:
-            p.put(f"is_{item.name.lower()}", kind == item, 0, reset=True)
-        p.put("raises", self.operations.valid & operation.raise_generation, 0, reset=True)
+            p.put(f"is_{item.name.lower()}", kind == item, 0, mark=True)
+        p.put("raises", self.operations.valid & operation.raise_generation, 0, mark=True)
         for name in ("context", "psn", "time", "window", "tag", "reasons"):
             p.put(name, operation[name][:self.psn_bits] if name == "psn" else operation[name], 0)
 
@@ -111,8 +111,9 @@ class WindowEngine(wiring.Component):
         """A state loop over the contexts that computes at ``stage``."""
         loop = StateLoop(shape, self.connections)
         m.submodules[name] = loop
-        m.d.comb += [loop.address.eq(p.get("context", stage - StateLoop.latency)),
-                     loop.write.eq(write(stage - StateLoop.latency))]
+        begin = stage - StateLoop.latency
+        m.d.comb += [loop.live.eq(p.get("live", begin)), loop.address.eq(p.get("context", begin)),
+                     loop.write.eq(write(begin))]
         return loop
 
     def _high_water(self, m, p):
@@ -160,13 +161,13 @@ class WindowEngine(wiring.Component):
         p.put("u", u, HIGH)
         p.put("half", half, HIGH)
         p.put("high_before", state.high[:max(1, (self.word - 1).bit_length())], HIGH)
-        p.put("starts", starts, HIGH, reset=True)
-        p.put("request", request, HIGH, reset=True)
+        p.put("starts", starts, HIGH, mark=True)
+        p.put("request", request, HIGH, mark=True)
         p.put("stale", stale, HIGH)
         p.put("was_active", state.active, HIGH)
-        p.put("closes", closes & state.active, HIGH, reset=True)
-        p.put("reports", is_("snapshot") & state.active, HIGH, reset=True)
-        p.put("disables", violation & ~state.active, HIGH, reset=True)
+        p.put("closes", closes & state.active, HIGH, mark=True)
+        p.put("reports", is_("snapshot") & state.active, HIGH, mark=True)
+        p.put("disables", violation & ~state.active, HIGH, mark=True)
         p.put("violation", violation, HIGH)
 
     def _span(self, m, p):
@@ -177,10 +178,10 @@ class WindowEngine(wiring.Component):
         half = p.get("half", SPAN - 1)
         breaks = Signal()
         m.d.comb += breaks.eq(ahead & (half | (~u[-1] & (u > window))))
-        p.put("breaks", breaks, SPAN - 1, reset=True)
-        p.put("fresh", breaks | p.get("starts", SPAN - 1), SPAN - 1, reset=True)
-        p.put("forward", ahead & ~breaks & ~u[-1] & (u != 0), SPAN - 1, reset=True)
-        p.put("back", ahead & ~breaks & (u[-1] | (u == 0)), SPAN - 1, reset=True)
+        p.put("breaks", breaks, SPAN - 1, mark=True)
+        p.put("fresh", breaks | p.get("starts", SPAN - 1), SPAN - 1, mark=True)
+        p.put("forward", ahead & ~breaks & ~u[-1] & (u != 0), SPAN - 1, mark=True)
+        p.put("back", ahead & ~breaks & (u[-1] | (u == 0)), SPAN - 1, mark=True)
         p.put("distance", u[:bits + 1], SPAN - 1)
         behind = Signal(self.psn_bits)
         m.d.comb += behind.eq(-u)
@@ -198,22 +199,22 @@ class WindowEngine(wiring.Component):
             loop.next.eq(Mux(fresh, 0, Mux(forward, Mux(reach > edge, edge, reach), loop.state))),
         ]
         p.put("retained", p.get("back", SPAN) & ~p.get("far_behind", SPAN)
-              & (p.get("behind", SPAN) <= loop.state), SPAN, reset=True)
+              & (p.get("behind", SPAN) <= loop.state), SPAN, mark=True)
         p.put("oldest", (p.get("high_before", SPAN) - loop.state)[:bits], SPAN)
         # A forward move asks about the positions that fall below L; all else about all retained.
         dropped = Signal(bits + 2)
         m.d.comb += dropped.eq(Mux(forward, Mux(reach > edge, reach - edge, 0), loop.state + 1))
-        p.put("asked", dropped[:bits + 1], SPAN)
+        p.put("asks", dropped[:bits + 1], SPAN)
         p.put("skips", Mux(forward, distance - 1, 0)[:bits], SPAN)
 
     def _bitmap(self, m, p):
         """Stage 8: the word. Stages 9 to 13: which positions were there, counted."""
         bits = (self.word - 1).bit_length()
-        asked = range_mask(m, "asked", p.get("oldest", SPAN), p.get("asked", SPAN), self.word)
-        opened = range_mask(m, "opened", p.get("high_before", SPAN) + 1, p.get("skips", SPAN),
+        asked = range_mask(p, "asked", p.get("oldest", SPAN), p.get("asks", SPAN), SPAN, self.word)
+        opened = range_mask(p, "opened", p.get("high_before", SPAN) + 1, p.get("skips", SPAN), SPAN,
                             self.word)
-        position = Signal(self.word, reset_less=True)
-        m.d.sync += position.eq(1 << p.get("psn", BITMAP - 1)[:bits])
+        p.put("position", (1 << p.get("psn", BITMAP - 1)[:bits])[:self.word], BITMAP - 1)
+        position = p.get("position", BITMAP)
 
         loop = self._loop(m, p, "bitmap", unsigned(self.word), BITMAP,
                           lambda stage: p.get("is_request", stage))
@@ -225,11 +226,10 @@ class WindowEngine(wiring.Component):
             kept.eq(Mux(fresh, 0, ~opened)),
             loop.next.eq((loop.state & kept) | Mux(marks, position, 0)),
         ]
-        pending = Signal(self.word, reset_less=True)
-        here = Signal(self.word, reset_less=True)
-        m.d.sync += [pending.eq(~loop.state & asked), here.eq(loop.state & position)]
-        p.put("pending", popcount(m, "pending", pending), COUNTED)
-        p.put("seen", any_set(m, "seen", here), COUNTED)
+        p.put("pending_word", ~loop.state & asked, BITMAP)
+        p.put("seen_word", loop.state & position, BITMAP)
+        popcount(p, "pending", p.get("pending_word", BITMAP + 1), BITMAP + 1)
+        any_set(p, "seen", p.get("seen_word", BITMAP + 1), BITMAP + 1)
 
     def _counters(self, m, p):
         """Stage 14: the totals of the epoch, and the record of what they were before."""

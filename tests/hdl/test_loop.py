@@ -19,6 +19,7 @@ def run_loop(operations, depth=4):
         pipe = [None] * StateLoop.latency
         for operation in [*operations, *[None] * (StateLoop.latency + 1)]:
             address, write, _ = operation or (0, 0, None)
+            ctx.set(dut.live, operation is not None)
             ctx.set(dut.address, address)
             ctx.set(dut.write, write)
             due = pipe.pop(0)

@@ -3,12 +3,13 @@
 import random
 
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from rocetap_hdl.mask import COUNT_STAGES, RANGE_STAGES, any_set, popcount, range_mask
+from rocetap_hdl.pipeline import Pipeline
 
 
 class Ring(wiring.Component):
@@ -19,7 +20,8 @@ class Ring(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.mask.eq(range_mask(m, "ring", self.start, self.count, self.width))
+        p = Pipeline(m, Const(1))
+        m.d.comb += self.mask.eq(range_mask(p, "ring", self.start, self.count, 0, self.width))
         return m
 
 
@@ -30,9 +32,9 @@ class Counts(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        word = Signal(self.width)
-        m.d.comb += [word.eq(self.word), self.count.eq(popcount(m, "count", word)),
-                     self.any.eq(any_set(m, "any", word))]
+        p = Pipeline(m, Const(1))
+        m.d.comb += [self.count.eq(popcount(p, "count", self.word, 0)),
+                     self.any.eq(any_set(p, "any", self.word, 0))]
         return m
 
 
