@@ -17,6 +17,12 @@ from .pipeline import Pipeline
 __all__ = ["ConnectionTable", "lookup_stream"]
 
 
+HASHED = 64
+HASH_PARTS = -(-KEY_BITS // HASHED)
+COMPARED = 24
+"""Bits of the key that are hashed, or compared, together in one clock."""
+
+
 def lookup_stream(connections):
     """What the table says of a verdict. ``hit``: the key is provisioned as ``context``."""
     return stream.Signature(data.StructLayout({
@@ -59,78 +65,74 @@ class ConnectionTable(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        p = Pipeline(m)
         verdict = self.verdicts.payload
-        attributable = reduce(lambda a, b: a | b,
-                              (verdict.frame_class == item for item in ATTRIBUTABLE))
-        loses = reduce(lambda a, b: a | b,
-                       (verdict.frame_class == item for item in LOSES_CAPTURE))
-        p.put("asks", self.verdicts.valid & attributable, 0, reset=True)
-        p.put("loses", self.verdicts.valid & loses, 0, reset=True)
+        attributable = Cat(verdict.frame_class == item for item in ATTRIBUTABLE).any()
+        loses = Cat(verdict.frame_class == item for item in LOSES_CAPTURE).any()
+        asks = Signal()
+        matters = Signal()
+        m.d.comb += [asks.eq(self.verdicts.valid & attributable),
+                     matters.eq(asks | (self.verdicts.valid & loses))]
+        p = Pipeline(m, matters)
+        p.put("asks", asks, 0, mark=True)
         p.put("key", Value.cast(verdict.key), 0)
         for name in ("frame_class", "psn", "time"):
             p.put(name, verdict[name], 0)
 
-        # Stages 1 and 2: each hash bit is the parity of half the key's bits, in groups of 16.
+        # Stages 0 and 1: each hash bit is the parity of half the key's bits, in parts first.
         slot_bits = (self.slots - 1).bit_length()
-        columns = hash_columns()
-        key = p.get("key", 0)
         for way in range(WAYS):
-            digits = []
-            for bit in range(way * MAX_SLOT_BITS, way * MAX_SLOT_BITS + slot_bits):
-                inputs = [key[i] for i in range(KEY_BITS) if columns[i] >> bit & 1]
-                groups = []
-                for at in range(0, len(inputs), 16):
-                    group = Signal(name=f"hash_{bit}_{at}", reset_less=True)
-                    m.d.sync += group.eq(reduce(xor, inputs[at:at + 16]))
-                    groups.append(group)
-                digit = Signal(name=f"hash_{bit}", reset_less=True)
-                m.d.sync += digit.eq(reduce(xor, groups))
-                digits.append(digit)
+            digits = range(way * MAX_SLOT_BITS, way * MAX_SLOT_BITS + slot_bits)
+            for part in range(HASH_PARTS):
+                p.put(f"parity_{way}_{part}",
+                      Cat(self._parity(p.get("key", 0), digit, part) for digit in digits), 0)
+            p.put(f"slot_{way}", reduce(xor, (
+                p.get(f"parity_{way}_{part}", 1) for part in range(HASH_PARTS))), 1)
 
-            # Stage 3: memory output. 4: its register. 5 and 6: comparison of the whole key.
+            # Stage 2: the slot. 3: memory output. 4: its register. 5 and 6: the whole key compared.
             entry = data.StructLayout({"key": KEY_BITS, "context": self.context_bits, "valid": 1})
             memory = Memory(shape=entry, depth=self.slots, init=[])
             m.submodules[f"way{way}"] = memory
             read, write = memory.read_port(), memory.write_port()
             m.d.comb += [
-                read.addr.eq(Cat(digits)),
-                read.en.eq(1),
+                read.addr.eq(p.get(f"slot_{way}", 2)),
+                read.en.eq(p.get("live", 2)),
                 write.addr.eq(self.commit_slot),
                 write.en.eq(self.commit & (self.commit_way == way)),
                 write.data.key.eq(self.commit_key),
                 write.data.context.eq(self.commit_context),
                 write.data.valid.eq(self.commit_valid),
             ]
-            found = Signal(entry, name=f"found_{way}", reset_less=True)
-            m.d.sync += found.eq(read.data)
+            p.put(f"entry_{way}", read.data, 3)
+            found = p.get(f"entry_{way}", 4)
             wanted = p.get("key", 4)
-            same = []
-            for at in range(0, KEY_BITS, 24):
-                part = Signal(name=f"same_{way}_{at}", reset_less=True)
-                m.d.sync += part.eq(found.key[at:at + 24] == wanted[at:at + 24])
-                same.append(part)
+            p.put(f"same_{way}", Cat(found.key[at:at + COMPARED] == wanted[at:at + COMPARED]
+                                     for at in range(0, KEY_BITS, COMPARED)), 4)
             p.put(f"valid_{way}", found.valid, 4)
             p.put(f"context_{way}", found.context, 4)
-            hit = Signal(name=f"hit_{way}", reset_less=True)
-            m.d.sync += hit.eq(Cat(same).all() & p.get(f"valid_{way}", 5))
-            p.put(f"hit_{way}", hit, 6)
+            p.put(f"hit_{way}", p.get(f"same_{way}", 5).all() & p.get(f"valid_{way}", 5), 5)
 
-        # Stage 7: the lowest way that hits. Stage 8: out.
+        # Stage 6: the lowest way that hits. Stage 8: out.
         hits = [p.get(f"hit_{way}", 6) for way in range(WAYS)]
         context = p.get(f"context_{WAYS - 1}", 6)
         for way in reversed(range(WAYS - 1)):
             context = Mux(hits[way], p.get(f"context_{way}", 6), context)
-        chosen = Signal(self.context_bits, reset_less=True)
-        hit_any = Signal(reset_less=True)
-        m.d.sync += [chosen.eq(context), hit_any.eq(Cat(hits).any())]
-        asks, loses = p.get("asks", 7), p.get("loses", 7)
+        p.put("context", context, 6)
+        p.put("hit", Cat(hits).any(), 6)
+        asks, hit = p.get("asks", 7), p.get("hit", 7)
         lookup = self.lookups.payload
         m.d.sync += [
-            self.lookups.valid.eq((asks & hit_any) | loses),
-            self.missed.eq(asks & ~hit_any),
-            lookup.hit.eq(asks & hit_any),
-            lookup.context.eq(chosen),
-            *(lookup[name].eq(p.get(name, 7)) for name in ("frame_class", "psn", "time")),
+            self.lookups.valid.eq(p.get("live", 7) & (hit | ~asks)),
+            self.missed.eq(asks & ~hit),
+            lookup.hit.eq(asks & hit),
+            *(lookup[name].eq(p.get(name, 7))
+              for name in ("context", "frame_class", "psn", "time")),
         ]
         return m
+
+    @staticmethod
+    def _parity(key, digit, part):
+        """A part of one bit of the hash: the parity of those key bits whose column has the bit."""
+        low = part * HASHED
+        mask = sum(1 << at for at, column in enumerate(hash_columns()[low:low + HASHED])
+                   if column >> digit & 1)
+        return (key[low:low + HASHED] & mask).xor()
