@@ -25,6 +25,9 @@ _GENERATED = "verilated"
 _SPLIT = 20_000
 """Nodes in one generated file: enough files for two compilers at once."""
 
+_LARGE = 100_000
+"""Octets from which a generated file is compiled on its own."""
+
 _FAST, _SLOW = "-O1", "-O0"
 """Optimization of what runs every clock (-O2, -O3 and -march=native are no faster), and once."""
 
@@ -73,18 +76,26 @@ def _support_files(folder: Path, recipe: Recipe) -> list[str]:
     return names
 
 
+def _gather(folder: Path, name: str, sources: list[Path]) -> str:
+    """One file that includes `sources`: the headers they share are read once."""
+    (folder / name).write_text("".join(f'#include "{path}"\n' for path in sources))
+    return name
+
+
 def _units(folder: Path, recipe: Recipe, include: Path) -> list[tuple[str, str]]:
-    """(source, optimization) of every file to compile; the files that run once, as one."""
-    generated = sorted((folder / _GENERATED).glob("*.cpp"))
+    """(source, optimization) of every file to compile, the long ones first."""
+    generated = sorted((folder / _GENERATED).glob("*.cpp"), key=lambda path: -path.stat().st_size)
     slow = [path for path in generated if "__Slow" in path.name or "__Syms" in path.name]
-    (folder / "slow.cpp").write_text(
-        "".join(f'#include "{path.name}"\n' for path in slow))
-    units = [(str(path.relative_to(folder)), _FAST) for path in generated if path not in slow]
-    units += [(path, _FAST) for path in recipe.harness]
-    units += [(str(include / f"{name}.cpp"), _SLOW)
-              for name in _support_files(folder, recipe)]
-    units.append(("slow.cpp", _SLOW))
-    return sorted(units, key=lambda unit: -(folder / unit[0]).stat().st_size)
+    fast = [path for path in generated if path not in slow]
+    large = [path for path in fast if path.stat().st_size > _LARGE]
+    small = [Path(path.name) for path in fast if path not in large]
+    support = [include / f"{name}.cpp" for name in _support_files(folder, recipe)]
+    return [
+        *((str(path.relative_to(folder)), _FAST) for path in large),
+        (_gather(folder, "slow.cpp", [Path(path.name) for path in slow]), _SLOW),
+        (_gather(folder, "support.cpp", support), _SLOW),
+        (_gather(folder, "model.cpp", [*map(Path, recipe.harness), *small]), _FAST),
+    ]
 
 
 def compile_native(verilator: Verilator, compiler: Compiler, recipe: Recipe, folder: Path) -> Path:

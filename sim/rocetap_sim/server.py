@@ -8,6 +8,7 @@ the board says while nobody is connected is gone.
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import threading
@@ -61,7 +62,8 @@ class BoardServer:
         try:
             self._listener = socket.create_server((host, port), family=family, backlog=4)
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
+            number = getattr(error, "errno", None)
+            reason = os.strerror(number) if number and number > 0 else str(error)
             raise ServerError(f"cannot listen on {host}:{port}: {reason}; choose another address, "
                               "or port 0 for a free one") from None
         self._listener.setblocking(False)
@@ -119,7 +121,7 @@ class BoardServer:
         if self._player is None or self._start_frames is None:
             return _IDLE_S
         wait = max(self._start_frames - now, self._player.wait_s(now) or 0.0)
-        return _IDLE_S if self._player.finished else min(_IDLE_S, wait)
+        return max(0.0, min(_IDLE_S, wait))
 
     def _select(self, timeout_s: float):
         reading = [self._listener]
@@ -137,12 +139,13 @@ class BoardServer:
             return False
         due = self._player.due(now)
         if due is None:
+            if self._player.finished:
+                self._player = None
+                self._log("the capture is sent")
             return False
         batch, start, stop = due
         self._player.sent(self._board.feed(batch, start=start, stop=stop, throttle=self._throttle,
                                            patience=1024))
-        if self._player.finished:
-            self._log("the capture is sent")
         return True
 
     def _clock(self, cycles: int) -> None:
