@@ -32,7 +32,8 @@ def run(records, grants, *, pressure=(1.0, 1.0), every=1):
             ctx.set(dut.credit_grant, 1)
             await ctx.tick()
             ctx.set(dut.credit_grant, 0)
-            await ctx.tick().repeat(every)
+            for _ in range(every):
+                await ctx.tick()
 
     # The source stops offering when credit ends, so the bench must not wait for it.
     taken, sim_records = [], []
@@ -67,7 +68,7 @@ def test_no_record_without_credit(grants, sent):
     assert len(run(some_records(6, seed=32), grants)) == sent
 
 
-@pytest.mark.parametrize("every", range(1, 8))
+@pytest.mark.parametrize("every", range(8))
 def test_a_grant_when_a_record_takes_its_credit_counts_in_full(every):
     """Grants at every distance from a record's start: each is one record."""
     assert len(run(some_records(6, seed=33), [1, 1, 1, 1], every=every)) == 4
@@ -78,7 +79,7 @@ def test_credit_saturates():
     messages = []
 
     async def watch(ctx):
-        for amount in (0xFFFF, 0xFFFF, 1):
+        for amount in (0xFFFF, 1):
             ctx.set(dut.credit_amount, amount)
             ctx.set(dut.credit_grant, 1)
             await ctx.tick()
