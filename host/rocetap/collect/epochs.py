@@ -8,6 +8,7 @@ where that does not simply hold (a gap, a repeat, a rule broken) are gone throug
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,10 +43,13 @@ class BookResult:
 
 
 class EpochBook:
-    """Retained epochs. `high_water` is the highest epoch id ever admitted or refused here."""
+    """Retained epochs. `high_water` is the highest epoch id ever admitted or refused here.
 
-    def __init__(self, limits: EpochLimits) -> None:
-        self.limits = limits
+    `others`: how many contexts the other domains of the session hold; the limit is for all.
+    """
+
+    def __init__(self, limits: EpochLimits, others: Callable[[], int] = lambda: 0) -> None:
+        self.limits, self._others = limits, others
         self.high_water = 0
         self._table = ContextTable()
 
@@ -132,7 +136,7 @@ class EpochBook:
 
     def _room(self, wanted: int) -> int:
         """How many new contexts fit, after closed ones made way, the longest unseen first."""
-        limit = self.limits.contexts
+        limit = max(0, self.limits.contexts - self._others())
         if len(self._table) + wanted > limit:
             rows = self._table.rows
             closed = np.flatnonzero(rows["state"] != State.OPEN)
@@ -142,7 +146,7 @@ class EpochBook:
             kept = np.ones(len(rows), np.bool_)
             kept[oldest] = False
             self._table.keep(kept)
-        return limit - len(self._table)
+        return max(0, limit - len(self._table))
 
     def _compare(
         self, reports: Records, codes: npt.NDArray[np.uint8], order: _Indices, slots: _Indices,

@@ -51,12 +51,18 @@ class ServerSettings:
     read_octets: int = 1 << 18
     collector: CollectorSettings = field(default_factory=CollectorSettings)
 
+    def limits(self) -> dict[str, float]:
+        """All bounds by name, for operators to see."""
+        own = {name: value for name, value in vars(self).items() if name != "collector"}
+        return own | self.collector.limits()
+
 
 class CollectorServer:
     """Accepts exporters whose certificates name one of `allowed`, and stores what they send.
 
-    `start`, then `stop`, in one event loop. `counters` has what was refused or failed, by reason;
-    `drops` what was passed over in the records, by reason. `clock`: ms since 1970-01-01 UTC.
+    `start`, then `stop`, in one event loop; `metrics` at any time between. `counters` has what was
+    refused or failed, by reason; `drops` what was passed over in the records, by reason. `clock`:
+    ms since 1970-01-01 UTC.
     """
 
     def __init__(
@@ -93,6 +99,8 @@ class CollectorServer:
             self._store, self.settings.queued_batches, self.settings.retry_s)
         self._acceptor = asyncio.create_task(self._accept())
         bound: int = self._listener.getsockname()[1]
+        _log.info("listening on %s port %d; limits: %s", address[0], bound,
+                  ", ".join(f"{name} {value:g}" for name, value in self.settings.limits().items()))
         return bound
 
     @property
@@ -104,6 +112,16 @@ class CollectorServer:
     def reports_written(self) -> int:
         """Sequence reports whose batch is in the store."""
         return self._writer.reports_written
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers for operators: connections, what was stored, refused and dropped by reason, the
+        certificate's end, and the limits."""
+        failed = self.counters + self._writer.counters
+        return {"peers": self.peers, "reports_written": self.reports_written,
+                "certificate_expires_ms": self._identity.expires_ms,
+                **{f"failed.{reason}": count for reason, count in failed.items()},
+                **{f"dropped.{reason}": count for reason, count in self.drops.items()},
+                **{f"limit.{name}": value for name, value in self.settings.limits().items()}}
 
     async def stop(self, drain_s: float = 0.0) -> None:
         """Stops listening, gives peers `drain_s` to end by themselves, closes the rest, and
@@ -128,6 +146,7 @@ class CollectorServer:
             await self._writer.stop()
         finally:
             self.counters.update(self._writer.counters)
+            self._writer.counters.clear()
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()

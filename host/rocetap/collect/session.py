@@ -84,6 +84,7 @@ class CollectorSession:
         self._bound: dict[tuple[int, int], _Bound] = {}
         self._books: dict[int, EpochBook] = {}
         self._told: Counter[str] = Counter()
+        self._raw = 0
 
     @property
     def contexts(self) -> int:
@@ -196,14 +197,20 @@ class CollectorSession:
     ) -> None:
         book = self._books.get(domain)
         if book is None:
-            book = self._books[domain] = EpochBook(self.settings.epochs)
+            book = self._books[domain] = EpochBook(
+                self.settings.epochs, lambda: self.contexts - len(self._books[domain]))
         batch.reports += len(reports)
         result = book.process(reports, check(reports), now_ms)
         self._take(batch, domain, result)
-        if result.raw:
+        room = self.settings.raw_records - self._raw
+        if len(result.raw) > room:
+            batch.counters["resource.raw_records"] += len(result.raw) - room
+        kept = result.raw[:room]
+        self._raw += len(kept)
+        if kept:
             fields = ",".join(f"{name}:{part.length}"
                               for name, part in zip(names, template.fields, strict=True))
-            for index, rule in result.raw:
+            for index, rule in kept:
                 batch.raw.append(RawRecord(domain, int(reports["epoch_id"][index]), rule, fields,
                                            _octets_of(sets, index)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from ..ipfix.collecting import CollectingLimits
 from ..spec.elements import DEFAULT_PEN
@@ -12,10 +12,10 @@ __all__ = ["CollectorSettings", "EpochLimits"]
 
 @dataclass(frozen=True)
 class EpochLimits:
-    """Bounds of one Observation Domain of one Transport Session."""
+    """Bounds of the epochs of one Transport Session."""
 
     contexts: int = 100_000
-    """Retained epochs, open and closed together."""
+    """Retained epochs of all Observation Domains, open and closed together."""
     inactivity_ms: int = 3_600_000
     """An epoch without a report for longer is retired as incomplete."""
     closed_retention_ms: int = 60_000
@@ -38,5 +38,13 @@ class CollectorSettings:
     Template: other lengths require explicit agreement)."""
     require_flow_keys: bool = False
     """Whether sequence records are refused until Flow Keys of their Template were advertised."""
+    raw_records: int = 100_000
+    """Records kept raw in one Transport Session; more are counted as `resource.raw_records`."""
     epochs: EpochLimits = field(default_factory=EpochLimits)
     ipfix: CollectingLimits = field(default_factory=CollectingLimits)
+
+    def limits(self) -> dict[str, int]:
+        """All bounds by name, for operators to see (Collector Processing asks for it)."""
+        return {"raw_records": self.raw_records,
+                **{f"epochs.{name}": value for name, value in asdict(self.epochs).items()},
+                **{f"ipfix.{name}": value for name, value in asdict(self.ipfix).items()}}

@@ -290,6 +290,25 @@ def test_closed_epochs_make_way_before_open_ones():
     assert bench.outcome(2) is Outcome.complete
 
 
+def test_the_longest_unseen_make_way_an_eighth_at_a_time():
+    bench = Bench(contexts=16)
+    for epoch in range(1, 17):
+        bench.send(final(1, epoch_id=epoch), now=NOW + epoch)
+    bench.send(final(1, epoch_id=3), now=NOW + 100)
+    bench.send(report(1, epoch_id=17))
+    assert len(bench.book) == 15
+    bench.send(*(final(1, epoch_id=epoch) for epoch in range(1, 17)))
+    assert bench.counters == {"report.repeat": 15, "report.orphan": 2}
+    assert bench.outcome(3) is Outcome.complete
+
+
+def test_contexts_of_other_domains_count():
+    book = EpochBook(EpochLimits(contexts=10), others=lambda: 8)
+    result = book.process(reports(5), check(reports(5)), NOW)
+    assert len(book) == 2
+    assert result.counters == {"resource.contexts": 3}
+
+
 def test_silence_leaves_an_epoch_incomplete():
     bench = Bench(inactivity_ms=5000).send(report(1), report(1, epoch_id=2))
     bench.send(report(2, epoch_id=2), now=NOW + 4000)

@@ -9,6 +9,7 @@ from rocetap.collect.outcomes import EPOCH, EndReason, Outcome, Qualification, S
     ({"state": State.FINAL}, Outcome.complete),
     ({"state": State.FINAL, "missing": 1, "qualifications": Qualification.reportGap},
      Outcome.incomplete),
+    ({"state": State.FINAL, "missing": 1}, Outcome.incomplete),
     ({"state": State.FINAL, "missing": 4, "qualifications": Qualification.firstReportMissing},
      Outcome.incomplete),
     ({"state": State.FINAL, "qualifications": Qualification.unsupportedFlags},

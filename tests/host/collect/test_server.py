@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 
@@ -111,6 +112,25 @@ def test_three_messages_in_any_pieces_are_stored_once_while_another_exporter_sen
         assert not made.server.drops
 
     asyncio.run(run())
+
+
+def test_metrics_show_what_happened_and_the_limits(bench, caplog):
+    async def run():
+        made = bench()
+        with caplog.at_level(logging.INFO):
+            async with made:
+                await made.send(_octets(reports(2))[:-1])
+                await made.send(_octets(reports(3, flags=0x21)))
+                await _until(lambda: made.server.reports_written == 3)
+                metrics = made.server.metrics()
+        assert metrics["reports_written"] == 3
+        assert metrics["dropped.ipfix.truncated_message"] == 1
+        assert metrics["limit.peers"] == 256
+        assert metrics["limit.epochs.contexts"] == 100_000
+        assert metrics["certificate_expires_ms"] > 1_700_000_000_000
+
+    asyncio.run(run())
+    assert "limits: peers 256, handshakes 64, handshake_s 10, " in caplog.text
 
 
 def test_an_end_in_mid_message_is_one_count(bench):

@@ -133,6 +133,21 @@ def test_raw_records_keep_their_octets_and_how_to_read_them():
     assert batch.counters == {"rule.unknown_flags": 1, "report.unsupported_flags": 1}
 
 
+def test_raw_records_are_bounded():
+    rows = reports(3, skipped=5)
+    _, (batch,) = _receive(_session_of(rows), raw_records=2)
+    assert len(batch.raw) == 2
+    assert batch.counters["resource.raw_records"] == 1
+
+
+def test_contexts_are_bounded_over_all_domains():
+    session, (one, two) = _receive(_session_of(reports(3)), _session_of(reports(3), domain=2),
+                                   epochs=EpochLimits(contexts=4))
+    assert session.contexts == 4
+    assert not one.counters
+    assert two.counters == {"resource.contexts": 2}
+
+
 # Templates and Flow Keys
 
 
@@ -250,7 +265,7 @@ def test_readings_are_kept_as_they_come():
 # Fuzzing
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_change_to_a_good_stream_is_counted_or_ends_the_session(data):
     stream = bytearray(_session_of(reports(4, flags=0x21), readings(3)))

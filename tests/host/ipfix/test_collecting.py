@@ -60,6 +60,7 @@ def test_octet_by_octet_gives_the_same_events():
     assert not session.counters
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=30))
 def test_any_split_gives_the_same_events(steps):
     stream = _stream(5)
@@ -326,13 +327,13 @@ def test_a_peer_that_sends_only_malformed_messages_is_let_go():
 # Fuzzing: parses, or raises the remote error, or counts; nothing else, and soon
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=400))
 def test_any_octets(octets):
     _never_else(octets)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(
     st.sampled_from([2, 3, 256, 257, 258, 263, 4, 0]), st.binary(max_size=60),
     st.none() | st.integers(0, 80)), max_size=6))
@@ -340,7 +341,7 @@ def test_any_sets_under_good_headers(sets):
     _never_else(message(*(data_set(*parts) for parts in sets)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_any_change_to_a_good_stream(data):
     stream = bytearray(_stream(4))

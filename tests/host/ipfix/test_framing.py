@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocetap.ipfix.errors import FramingLostError
@@ -11,6 +11,7 @@ def _all(deframer, pieces):
     return [bytes(found) for piece in pieces for found in deframer.feed(piece)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 70), min_size=1, max_size=6), st.integers(1, 40))
 def test_messages_come_out_whole_wherever_the_stream_is_split(sizes, step):
     messages = [message(bytes(size)) for size in sizes]

@@ -98,6 +98,20 @@ def test_ipfixdump_counts_as_we_do(tmp_path):
     assert "4 Messages, 40 Data Records, 8 Template Records" in text
 
 
+@pytest.mark.parametrize("size", [512, 4096, 65_535])
+def test_ipfixdump_reads_messages_of_any_size(tmp_path, size):
+    session, stream = opened(max_message=size)
+    rows = reports(1500, ipv6=[0] * 700 + [1] * 800)
+    stream += b"".join([*session.sequence(rows, NOW), *session.pfc(readings(3000), NOW)])
+    text = dump(stream, tmp_path, "--rfc5610", "--stats")
+    assert f"{session.records_sent} Data Records" in text
+    records = _records(dump(stream, tmp_path, "--rfc5610", "--data"))
+    assert [int(r["rdmaSequenceEpochId"]) for r in records if "rdmaSequenceEpochId" in r] == list(
+        range(1, 1501))
+    assert [int(r["pfcControlFrameTotalCount"]) for r in records if "pfcPriority" in r] == [
+        1000 * n for n in range(3000)]
+
+
 def test_tshark_finds_nothing_wrong_and_all_values(tmp_path):
     session, start = opened()
     stream = start + b"".join(session.sequence(reports(600, **VALUES), NOW))
