@@ -1,12 +1,15 @@
 """The whole parser, at every width: named cases, each between two good frames; random frames."""
 
 import random
+from collections import Counter
 from functools import cache
 
+import dpkt
 import pytest
 
 from rocetap.spec.classes import FrameClass as C
 from rocetap_hdl.parser import MAX_OCTETS, Parser
+from support.captures import REAL_CAPTURES
 from support.classify import Arrival, Finding, classify
 from support.frames import (
     DESTINATION_MAC,
@@ -370,6 +373,20 @@ def test_minimum_frames_back_to_back(width):
         C.BAD_FCS if i % 10 == 9 else C.ELIGIBLE_REQUEST for i in range(count)]
     assert [(verdict.psn, verdict.key["qp"]) for verdict in found if verdict.key] == [
         (i, i % 7) for i in range(count) if i % 10 != 9]
+
+
+REAL = {"rc-send-ack.pcap": {C.ELIGIBLE_REQUEST: 68, C.RESPONSE: 37, C.NOT_ROCE: 18},
+        "cnp.pcap": {C.CNP: 1}}
+"""What is known of the captures of real traffic beside the tree; run when they are there."""
+
+
+@pytest.mark.parametrize("name", sorted(REAL.keys() & REAL_CAPTURES.keys()))
+def test_real_traffic(name):
+    with REAL_CAPTURES[name].open("rb") as file:
+        frames = [good(octets) for _, octets in dpkt.pcap.Reader(file)]
+    found = parse(frames, 8)
+    assert Counter(verdict.frame_class for verdict in found) == REAL[name]
+    assert found == [classify(frame) for frame in frames]
 
 
 def test_latency_is_what_it_says():
