@@ -22,7 +22,7 @@ KEY_OCTETS: Final = 60
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`counter`: what to count, None for an accepted report. `changed`: whether the epoch's row
-    changed. `raw`: the Rule under which to keep the report raw."""
+    changed. `raw`: the Rule for which the report made its epoch invalid, so it is kept raw."""
 
     counter: str | None
     changed: bool = False
@@ -39,13 +39,12 @@ def compare(row: Any, report: Any, code: Rule) -> Verdict:
     if report.tobytes()[:KEY_OCTETS] != latest.tobytes()[:KEY_OCTETS]:
         return Verdict("report.key_changed")
     unknown = bool(report["flags"] & UNASSIGNED_FLAGS)
-    kept = Rule.UNKNOWN_FLAGS if unknown else None
     if row["state"] == State.INVALID:
-        return Verdict("report.of_invalid_epoch", raw=kept)
+        return Verdict("report.of_invalid_epoch")
     if code == Rule.REPORT_ID_ZERO:
         return _invalidate(row, code)
     if report["report_id"] < latest["report_id"]:
-        return Verdict("report.stale", raw=kept)
+        return Verdict("report.stale")
     if report["report_id"] == latest["report_id"]:
         if report.tobytes() == latest.tobytes():
             return Verdict("report.repeat")
@@ -54,7 +53,7 @@ def compare(row: Any, report: Any, code: Rule) -> Verdict:
         return _invalidate(row, Rule.AFTER_FINAL)
     if unknown and code in (Rule.OK, Rule.UNKNOWN_FLAGS):
         row["qualifications"] |= Qualification.unsupportedFlags
-        return Verdict("report.unsupported_flags", changed=True, raw=Rule.UNKNOWN_FLAGS)
+        return Verdict("report.unsupported_flags", changed=True)
     broken = code or _broken(row, report)
     if broken:
         return _invalidate(row, Rule(broken))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ipfix.records import KEY_WORDS, SEQUENCE_REPORT, TOTALS, Records, words
-from ..spec.flags import SequenceFlag
+from ..spec.flags import UNASSIGNED_FLAGS, SequenceFlag
 from .comparison import compare
 from .contexts import ContextTable, as_rows
 from .outcomes import EPOCH, EndReason, State
@@ -72,6 +72,11 @@ class EpochBook:
         slots, order = self._find_or_admit(reports, order, now_ms, result.counters)
         if len(order):
             self._compare(reports, codes, order, slots, now_ms, result)
+        # Whatever became of it, a report with unassigned flag bits is preserved.
+        unknown = np.flatnonzero(reports["flags"] & UNASSIGNED_FLAGS).tolist()
+        if unknown:
+            kept = {index for index, _ in result.raw}
+            result.raw += [(index, Rule.UNKNOWN_FLAGS) for index in unknown if index not in kept]
         return result
 
     def retire(self, now_ms: int) -> BookResult:

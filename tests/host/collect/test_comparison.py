@@ -31,11 +31,3 @@ def test_an_invalid_epoch_stays_as_it_was():
     before = row.tobytes()
     assert compare(row, reports(1, report_id=2)[0], Rule.OK) == Verdict("report.of_invalid_epoch")
     assert row.tobytes() == before
-
-
-def test_unknown_flags_are_kept_raw_whatever_becomes_of_the_report():
-    odd = reports(1, report_id=2, flags=0x60)[0]
-    invalid, stale = _row(), _row(report_id=3)
-    invalid["state"] = State.INVALID
-    for row in (_row(), invalid, stale):
-        assert compare(row, odd, Rule.UNKNOWN_FLAGS).raw is Rule.UNKNOWN_FLAGS

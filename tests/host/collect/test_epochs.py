@@ -239,6 +239,16 @@ def test_unknown_flag_bits_are_kept_raw_and_not_interpreted(send, flags):
     assert bench.latest()["requests"] == 30
 
 
+@pytest.mark.parametrize("odd", [
+    {"epoch_id": 0}, {"epoch_id": 2}, {"qp": 5}, {"report_id": 1}, {"report_id": 3},
+    {"report_id": 4, "qp": 1 << 24}])
+def test_unknown_flags_are_kept_raw_whatever_becomes_of_the_report(send, odd):
+    """Of no epoch, an orphan, of another key, stale, after a final, or wrong besides."""
+    bench = send(report(1, epoch_id=1), final(2, epoch_id=1), report(1, epoch_id=3),
+                 report(**({"report_id": 1, "flags": 0x60} | odd)))
+    assert len(bench.raw) == 1
+
+
 def test_a_first_report_with_unknown_flags_admits_its_epoch(send):
     """The order of first reports holds for it too: a later report of its epoch is no orphan."""
     bench = send(report(1, flags=0x0060), report(1, epoch_id=2), report(2))
