@@ -101,10 +101,9 @@ def test_random_sequences_in_both_directions_with_acknowledgements(tmp_path, win
     """Back-to-back packets of one connection, a wrap in the middle, ACKs and CNPs between, source
     ports that vary."""
     rng = random.Random(seed)
-    psns = list(impaired_psns(rng, window, 700))
+    psns = impaired_psns(500, window, seed, start=0xFFFFF0)
     octets = []
     for number, psn in enumerate(psns):
-        psn = (psn + 0xFFFFF0 - psns[0]) % (1 << 24)
         octets.append(packets.roce(bytes(rng.randrange(8)), psn=psn, qp=0x12,
                                    sport=rng.randrange(1 << 16)))
         if rng.random() < 0.3:
@@ -258,19 +257,19 @@ class TestCommand:
             assert word not in text
 
 
-@pytest.mark.parametrize("name", [name for name in REAL_CAPTURES if name == "rc-send-ack.pcap"])
-def test_real_requests_and_acknowledgements(name):
-    result, _ = check(str(REAL_CAPTURES[name]), 64)
-    assert sum(row["requestPacketTotalCount"] for row in result.sequence) == 68
-    for element in ("skippedPsnTotalCount", "repeatedPsnTotalCount",
-                    "unclassifiedLatePacketTotalCount", "filledPsnTotalCount"):
-        assert sum(row[element] for row in result.sequence) == 0
-    assert {row["outcome"] for row in result.sequence} == {"complete"}
-    assert result.frames[FrameClass.RESPONSE] == 37
+if "rc-send-ack.pcap" in REAL_CAPTURES:
+    def test_real_requests_and_acknowledgements():
+        result, _ = check(str(REAL_CAPTURES["rc-send-ack.pcap"]), 64)
+        assert sum(row["requestPacketTotalCount"] for row in result.sequence) == 68
+        for element in ("skippedPsnTotalCount", "repeatedPsnTotalCount",
+                        "unclassifiedLatePacketTotalCount", "filledPsnTotalCount"):
+            assert sum(row[element] for row in result.sequence) == 0
+        assert {row["outcome"] for row in result.sequence} == {"complete"}
+        assert result.frames[FrameClass.RESPONSE] == 37
 
 
-@pytest.mark.parametrize("name", [name for name in REAL_CAPTURES if name == "cnp.pcap"])
-def test_a_real_congestion_notification_makes_no_epoch(name):
-    result = replay(str(REAL_CAPTURES[name]))
-    assert result.sequence == []
-    assert result.frames == {FrameClass.CNP: 1}
+if "cnp.pcap" in REAL_CAPTURES:
+    def test_a_real_congestion_notification_makes_no_epoch():
+        result = replay(str(REAL_CAPTURES["cnp.pcap"]))
+        assert result.sequence == []
+        assert result.frames == {FrameClass.CNP: 1}
