@@ -51,29 +51,38 @@ class Deframer:
         return len(self._held)
 
     def feed(self, data: bytes | memoryview) -> Iterator[memoryview]:
-        """Yields each message that is whole with `data`.
+        """Yields each message that is whole with `data`; to be read to its end.
 
         Raises FramingLostError on a wrong version or a length below 16: after that nothing in the
         stream can be found. Messages before that point have been yielded.
         """
-        self._held += data
+        view = memoryview(bytes(data))
         position = 0
-        try:
-            while len(self._held) - position >= _START.size:
-                version, length = _START.unpack_from(self._held, position)
-                if version != VERSION:
-                    raise FramingLostError(
-                        f"message at octet {self._offset + position} has version {version}, "
-                        f"must be {VERSION}")
-                if length < HEADER_OCTETS:
-                    raise FramingLostError(
-                        f"message at octet {self._offset + position} has length {length}, "
-                        f"must be {HEADER_OCTETS} or more")
-                if len(self._held) - position < length:
-                    break
-                message = bytes(memoryview(self._held)[position:position + length])
-                position += length
+        while self._held and position < len(view):
+            wanted = _START.size if len(self._held) < _START.size else self._length(self._held, 0)
+            piece = view[position:position + wanted - len(self._held)]
+            self._held += piece
+            position += len(piece)
+            if len(self._held) == wanted > _START.size:
+                message = bytes(self._held)
+                self._held.clear()
+                self._offset += wanted
                 yield memoryview(message)
-        finally:
-            del self._held[:position]
-            self._offset += position
+        while len(view) - position >= _START.size:
+            length = self._length(view, position)
+            if len(view) - position < length:
+                break
+            self._offset += length
+            yield view[position:position + length]
+            position += length
+        self._held += view[position:]
+
+    def _length(self, octets: bytearray | memoryview, position: int) -> int:
+        version, length = _START.unpack_from(octets, position)
+        if version != VERSION:
+            raise FramingLostError(f"message at octet {self._offset} has version {version}, must "
+                                   f"be {VERSION}")
+        if length < HEADER_OCTETS:
+            raise FramingLostError(f"message at octet {self._offset} has length {length}, must be "
+                                   f"{HEADER_OCTETS} or more")
+        return int(length)
