@@ -10,6 +10,8 @@ from amaranth.hdl import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .linear import linear_map
+
 __all__ = ["INITIAL", "RESIDUE", "Crc32", "advance", "crc_beat"]
 
 POLYNOMIAL = 0xEDB88320
@@ -45,11 +47,6 @@ def crc_beat(bus_bytes):
         "last": 1,
         "end": unsigned(lanes),
     })
-
-
-def _network(columns):
-    """Row masks of a matrix over GF(2): output bit r is the parity of `input & rows[r]`."""
-    return [sum((column >> r & 1) << c for c, column in enumerate(columns)) for r in range(32)]
 
 
 class Crc32(wiring.Component):
@@ -96,10 +93,9 @@ class Crc32(wiring.Component):
         groups = []
         for low in range(0, n, GROUP_OCTETS):
             octets = range(low, min(n, low + GROUP_OCTETS))
-            rows = _network([advance(1 << b, n - i) for i in octets for b in range(8)])
-            part = forced[8 * low:8 * (low + len(octets))]
+            columns = [advance(1 << b, n - i) for i in octets for b in range(8)]
             group = Signal(32, name=f"group_{low}")
-            m.d.sync += group.eq(Cat((part & row).xor() for row in rows))
+            m.d.sync += group.eq(linear_map(forced[8 * low:8 * (low + len(octets))], columns, 32))
             groups.append(group)
 
         # Clock 3: their sum.
@@ -119,10 +115,9 @@ class Crc32(wiring.Component):
             last.eq(Cat(beat.last, last)),
         ]
         state = Signal(32)
-        rows = _network([advance(1 << b, n) for b in range(32)])
+        moved = linear_map(state, [advance(1 << b, n) for b in range(32)], 32)
         with m.If(valid[2]):
-            m.d.sync += state.eq(
-                total ^ (Cat((state & row).xor() for row in rows) & ~first[2].replicate(32)))
+            m.d.sync += state.eq(total ^ Mux(first[2], 0, moved))
 
         # Clock 5: right is zero.
         m.d.sync += [

@@ -9,9 +9,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from rocetap.spec.classes import ATTRIBUTABLE, LOSES_CAPTURE
-from rocetap.spec.keys import KEY_BITS, MAX_SLOT_BITS, WAYS, hash_columns, slots_for
+from rocetap.spec.keys import KEY_BITS, WAYS, hash_columns, slot_of, slots_for
 
 from .layouts import verdict_stream
+from .linear import linear_map
 from .pipeline import Pipeline
 
 __all__ = ["ConnectionTable", "lookup_stream"]
@@ -78,23 +79,23 @@ class ConnectionTable(wiring.Component):
         for name in ("frame_class", "psn", "time"):
             p.put(name, verdict[name], 0)
 
-        # Stages 0 and 1: each hash bit is the parity of half the key's bits, in parts first.
+        # Stages 0 and 1: the hash, parts of the key first.
         slot_bits = (self.slots - 1).bit_length()
-        for way in range(WAYS):
-            digits = range(way * MAX_SLOT_BITS, way * MAX_SLOT_BITS + slot_bits)
-            for part in range(HASH_PARTS):
-                p.put(f"parity_{way}_{part}",
-                      Cat(self._parity(p.get("key", 0), digit, part) for digit in digits), 0)
-            p.put(f"slot_{way}", reduce(xor, (
-                p.get(f"parity_{way}_{part}", 1) for part in range(HASH_PARTS))), 1)
+        columns = [self._slots_of(column, slot_bits) for column in hash_columns()]
+        for part in range(HASH_PARTS):
+            bits = slice(part * HASHED, (part + 1) * HASHED)
+            p.put(f"hash_{part}", linear_map(p.get("key", 0)[bits], columns[bits],
+                                             WAYS * slot_bits), 0)
+        p.put("hash", reduce(xor, (p.get(f"hash_{part}", 1) for part in range(HASH_PARTS))), 1)
 
+        for way in range(WAYS):
             # Stage 2: the slot. 3: memory output. 4: its register. 5 and 6: the whole key compared.
             entry = data.StructLayout({"key": KEY_BITS, "context": self.context_bits, "valid": 1})
             memory = Memory(shape=entry, depth=self.slots, init=[])
             m.submodules[f"way{way}"] = memory
             read, write = memory.read_port(), memory.write_port()
             m.d.comb += [
-                read.addr.eq(p.get(f"slot_{way}", 2)),
+                read.addr.eq(p.get("hash", 2).word_select(way, slot_bits)),
                 read.en.eq(p.get("live", 2)),
                 write.addr.eq(self.commit_slot),
                 write.en.eq(self.commit & (self.commit_way == way)),
@@ -130,9 +131,7 @@ class ConnectionTable(wiring.Component):
         return m
 
     @staticmethod
-    def _parity(key, digit, part):
-        """A part of one bit of the hash: the parity of those key bits whose column has the bit."""
-        low = part * HASHED
-        mask = sum(1 << at for at, column in enumerate(hash_columns()[low:low + HASHED])
-                   if column >> digit & 1)
-        return (key[low:low + HASHED] & mask).xor()
+    def _slots_of(digest, slot_bits):
+        """The slots of all ways, side by side, that a digest names."""
+        return sum(slot_of(digest, way, 1 << slot_bits) << (way * slot_bits)
+                   for way in range(WAYS))
