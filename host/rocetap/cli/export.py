@@ -107,4 +107,4 @@ async def _run(daemon: object) -> None:
 
 def _check(name: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
-        raise RocetapError(f"--{name} is {value:g}, must be {least:g} to {most:g}")
+        raise RocetapError(f"--{name} is {value}, must be {least} to {most}")

@@ -1,0 +1,51 @@
+"""rocetap collect: what is wrong at the start is one line."""
+
+import pytest
+
+from rocetap import pki
+from rocetap.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path):
+    pki.init(tmp_path, "probe", "collector.example")
+    return tmp_path
+
+
+def fails(capsys, folder, *more, listen="127.0.0.1:0", store=None):
+    with pytest.raises(SystemExit) as caught:
+        main(["collect", "--pki", str(folder), "--listen", listen, "--store",
+              str(store or folder / "flows.db"), "--allow", "probe", *more])
+    assert caught.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    errors = [line for line in captured.err.splitlines() if line.startswith("rocetap: error: ")]
+    assert "Traceback" not in captured.err
+    [line] = errors
+    return line.removeprefix("rocetap: error: ")
+
+
+def test_no_pki(capsys, tmp_path):
+    assert fails(capsys, tmp_path) == (
+        f"{tmp_path}/ca.pem not found: make a development PKI with "
+        f"`rocetap pki init --dir {tmp_path} --exporter NAME --collector NAME`")
+
+
+def test_an_expired_certificate(capsys, folder):
+    pki.issue(folder, "collector", days=-1, force=True)
+    assert fails(capsys, folder).startswith(f"{folder}/collector.pem expired on ")
+
+
+def test_an_address_without_a_port(capsys, folder):
+    assert fails(capsys, folder, listen="localhost") == (
+        "address 'localhost': no port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT")
+
+
+def test_a_store_in_a_folder_that_is_not_there(capsys, folder):
+    line = fails(capsys, folder, store=folder / "no" / "flows.db")
+    assert line.startswith(f"store {folder}/no/flows.db: ")
+
+
+def test_a_port_file_that_cannot_be_written(capsys, folder):
+    assert fails(capsys, folder, "--port-file", str(folder / "no" / "port")) == (
+        f"cannot write the port to {folder}/no/port: No such file or directory")

@@ -1,0 +1,67 @@
+"""The command line as a whole: help that is quick, errors that are one line."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rocetap import cli
+from rocetap.errors import RocetapError
+from rocetap.provisioning import ProvisioningError
+
+
+def run(*arguments, **settings):
+    return subprocess.run([sys.executable, "-m", "rocetap.cli", *arguments], capture_output=True,
+                          text=True, check=False, timeout=60, **settings)
+
+
+def test_help_lists_every_command():
+    done = run("--help")
+    assert done.returncode == 0
+    for name in cli.COMMANDS:
+        assert f"\n  {name} " in done.stdout
+
+
+def test_help_loads_no_command():
+    code = ("import sys, rocetap.cli; rocetap.cli.make_app(None); "
+            "print([name for name in ('numpy', 'cryptography', 'serial', 'rich.table', "
+            "'rocetap.export') if name in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_help_with_examples(name):
+    done = run(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Example" in done.stdout
+    assert f"rocetap {name}" in done.stdout
+
+
+def test_without_arguments_the_help_is_shown():
+    assert "Commands:" in run().stdout + run().stderr
+
+
+def test_an_unknown_command_is_told_and_fails():
+    done = run("replai")
+    assert done.returncode == 2
+    assert "No such command 'replai'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("error", "code", "lines"), [
+    (RocetapError("what, where, what to do"), 2, ["what, where, what to do"]),
+    (RocetapError("cut", exit_code=3), 3, ["cut"]),
+    (ProvisioningError(["one", "two"]), 2, ["one", "two"]),
+])
+def test_an_error_is_its_lines_and_its_exit_code(monkeypatch, capsys, error, code, lines):
+    def fails(chosen):
+        raise error
+
+    monkeypatch.setattr(cli, "make_app", fails)
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["replay"])
+    assert caught.value.code == code
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == [f"rocetap: error: {line}" for line in lines]
+    assert captured.out == ""

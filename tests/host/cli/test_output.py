@@ -1,0 +1,69 @@
+"""Rows as tables and as JSON lines."""
+
+import io
+import json
+from collections import Counter
+
+from rocetap.cli.output import frame_line, print_jsonl, print_tables
+from rocetap.spec.classes import FrameClass
+
+SEQUENCE = {
+    "record": "sequence", "sourceIPv6Address": "2001:db8::1", "destinationIPv6Address": "::2",
+    "rdmaDestinationQP": 0x12, "rdmaSequenceEpochId": 7, "rdmaSequenceWindow": 64,
+    "rdmaSequenceFlags": 0x33, "skippedPsnTotalCount": 1, "filledPsnTotalCount": 2,
+    "expiredPsnTotalCount": 3, "abandonedPsnTotalCount": 4, "pendingPsnCount": 5,
+    "repeatedPsnTotalCount": 6, "requestPacketTotalCount": 700,
+    "unclassifiedLatePacketTotalCount": 8, "dot1qVlanId": 10, "dot1qCustomerVlanId": 20,
+    "outcome": "invalid", "invalidReason": "totals_decreased", "qualifications": ["closureFlag"]}
+
+
+def table(sequence, pfc=()):
+    stream = io.StringIO()
+    print_tables(list(sequence), list(pfc), stream)
+    return stream.getvalue()
+
+
+def pfc(priority, total, **interface):
+    return {"record": "pfc", "pfcPriority": priority, "pfcControlFrameTotalCount": total,
+            **(interface or {"ingressPhysicalInterface": 3})}
+
+
+def test_jsonl_is_one_object_a_line():
+    stream = io.StringIO()
+    print_jsonl([SEQUENCE, pfc(1, 2)], stream)
+    assert [json.loads(line) for line in stream.getvalue().splitlines()] == [SEQUENCE, pfc(1, 2)]
+
+
+def test_every_counter_stands_under_its_heading():
+    lines = [line for line in table([SEQUENCE]).splitlines() if "┃" in line or "│" in line]
+    cells = [[cell.strip() for cell in line.replace("┃", "│").split("│")[1:-1]] for line in lines]
+    row = {name: " ".join(line[at] for line in cells[1:]).strip()
+           for at, name in enumerate(cells[0])}
+    assert row == {
+        "source": "2001:db8::1", "destination": "::2", "QP": "0x12", "VLAN": "10/20", "epoch": "7",
+        "W": "64", "requests": "700", "skipped": "1", "filled": "2", "expired": "3",
+        "abandoned": "4", "pending": "5", "repeated": "6", "late": "8",
+        "flags": "finalEpoch profileViolation serialDiscontinuity generationUnverified",
+        "outcome": "invalid (totals_decreased) closureFlag"}
+
+
+def test_an_epoch_without_an_accepted_report_shows_no_counter_as_zero():
+    text = table([{"record": "sequence", "sourceIPv4Address": "192.0.2.1",
+                   "destinationIPv4Address": "192.0.2.2", "rdmaDestinationQP": 1,
+                   "rdmaSequenceEpochId": 9, "outcome": "invalid", "qualifications": []}])
+    row = next(line for line in text.splitlines() if "192.0.2.1" in line)
+    assert " 0 " not in row
+
+
+def test_pfc_shows_the_latest_reading_by_port_direction_and_priority():
+    text = table([], [pfc(3, 1), pfc(3, 12), pfc(0, 5), pfc(7, 9, egressPhysicalInterface=4)])
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]]
+            for line in text.splitlines() if "received" in line or "transmitted" in line]
+    assert rows == [["3", "received", "5", "-", "-", "12", "-", "-", "-", "-"],
+                    ["4", "transmitted", *"-------", "9"]]
+
+
+def test_the_frames_in_one_line():
+    assert frame_line(Counter({FrameClass.PFC: 2, FrameClass.ELIGIBLE_REQUEST: 5})) == (
+        "7 frames: 5 eligible_request, 2 pfc")
+    assert frame_line(Counter()) == "0 frames: none"
