@@ -151,8 +151,10 @@ def build_cocotb(design: Design, *, cache: Cache | None = None,
         return Recipe(
             output=TOP, prefix="Vtop",
             harness=(str(config.share_dir / "lib" / "verilator" / "verilator.cpp"),),
-            verilator_flags=("--assert", "--vpi", "--public-flat-rw", "--timescale", "1ns/1ps"),
-            compile_flags=("-DVM_TRACE=0", "-DVM_COVERAGE=0", "-O1"),
+            verilator_flags=("--assert", "--vpi", "--timescale", "1ns/1ps"),
+            # The pins and nothing else, or Verilator could optimize nothing.
+            control=f'public_flat_rw -module "{TOP}" -var "*"\n',
+            compile_flags=("-DVM_TRACE=0", "-DVM_COVERAGE=0"),
             link_flags=(f"-Wl,-rpath,{config.libs_dir}", f"-L{config.libs_dir}",
                         "-lcocotbvpi_verilator"))
 

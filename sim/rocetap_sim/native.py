@@ -43,6 +43,8 @@ class Recipe:
     harness: tuple[str, ...]
     """C++ files to compile with it; absolute paths."""
     verilator_flags: tuple[str, ...] = ()
+    control: str = ""
+    """Verilator control file, such as what stays visible to VPI."""
     compile_flags: tuple[str, ...] = ()
     link_flags: tuple[str, ...] = ()
 
@@ -58,10 +60,11 @@ def _run(command: list[str], folder: Path, what: str, environment: dict[str, str
 
 def verilate(verilator: Verilator, recipe: Recipe, folder: Path) -> None:
     """Writes C++ for `folder`/probe.v into `folder`/verilated."""
+    (folder / "control.vlt").write_text(f"`verilator_config\n{recipe.control}")
     _run([str(verilator.program), "--cc", "--top-module", TOP, "--prefix", recipe.prefix,
           "--Mdir", _GENERATED, "-O3", "--no-timing", "--x-assign", "fast", "--x-initial", "fast",
           "--output-split", str(_SPLIT), "-Wno-fatal", "-Wno-lint", "-Wno-style",
-          *recipe.verilator_flags, f"{TOP}.v"],
+          *recipe.verilator_flags, "control.vlt", f"{TOP}.v"],
          folder, "Verilator", {**os.environ, "VERILATOR_ROOT": str(verilator.root)})
 
 
