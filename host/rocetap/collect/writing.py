@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 class StoreWriter:
     """Runs inside an event loop; the store itself works in one thread of its own.
 
-    `counters`: `store_failed` (tries that failed), `batches_lost` (given up at a stop).
+    `counters`: `store_failed` (tries that failed), `batches_not_stored` (given up at a stop).
     """
 
     def __init__(self, store: Store, queued_batches: int, retry_s: float) -> None:
@@ -54,7 +54,7 @@ class StoreWriter:
         await asyncio.wait({put, self._task}, return_when=asyncio.FIRST_COMPLETED)
         if self._task.done():
             put.cancel()
-            self.counters["batches_lost"] += 1
+            self.counters["batches_not_stored"] += 1
 
     def give_up(self) -> None:
         """From now on a store that fails ends the writer."""
@@ -70,7 +70,7 @@ class StoreWriter:
         joined.cancel()
         await asyncio.gather(self._task, joined, return_exceptions=True)
         self._thread.shutdown()
-        self.counters["batches_lost"] += self._queue.qsize()
+        self.counters["batches_not_stored"] += self._queue.qsize()
         if failed is not None:
             raise failed
 
@@ -82,7 +82,7 @@ class StoreWriter:
             try:
                 await self._write(items)
             except Exception:
-                self.counters["batches_lost"] += len(items)
+                self.counters["batches_not_stored"] += len(items)
                 _log.exception("the store's writer has stopped; no batch is stored any more")
                 raise
             self.reports_written += sum(batch.reports for _, batch in items)

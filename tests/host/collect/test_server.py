@@ -383,7 +383,7 @@ def test_a_store_that_fails_holds_exporters_and_loses_nothing(bench, caplog):
             made.store._db.execute("PRAGMA max_page_count = 1000000")
             await _close(writer)
         assert len(made.rows()) == 3005
-        assert made.server.counters["batches_lost"] == 0
+        assert made.server.counters["batches_not_stored"] == 0
 
     asyncio.run(run())
     assert caplog.text.count("database or disk is full") == 1
@@ -405,7 +405,7 @@ def test_a_stop_with_a_full_store_raises_one_clear_error(bench):
             await made.server.stop()
         assert str(caught.value) == (f"store {made.store.path}: cannot write: database or disk is "
                                      f"full; free space")
-        assert made.server.counters["batches_lost"] >= 2
+        assert made.server.counters["batches_not_stored"] >= 2
         writer.transport.abort()
 
     asyncio.run(run())

@@ -49,7 +49,7 @@ def test_batches_that_gather_go_into_one_transaction_in_order():
         await writer.stop()
         assert shelf.transactions == [[1], [2, 3, 4, 5, 6, 7]]
         assert writer.reports_written == 28
-        assert writer.counters["batches_lost"] == 0
+        assert writer.counters["batches_not_stored"] == 0
 
     asyncio.run(run())
 
@@ -97,7 +97,7 @@ def test_a_store_that_fails_is_tried_until_it_works_and_nothing_is_dropped(caplo
         shelf.broken = False
         await writer.stop()
         assert sorted(shelf.stored) == [1, 2, 3]
-        assert writer.counters["batches_lost"] == 0
+        assert writer.counters["batches_not_stored"] == 0
 
     asyncio.run(run())
     assert caplog.text.count("trying again every 0.01 s") == 1
@@ -118,7 +118,7 @@ def test_a_stop_with_a_store_that_fails_says_so_and_counts_what_is_lost(caplog):
         assert str(caught.value) == ("store x: cannot write: database or disk is full; free "
                                      "space")
         await held
-        assert writer.counters["batches_lost"] == 3
+        assert writer.counters["batches_not_stored"] == 3
 
     asyncio.run(run())
     assert "the store's writer has stopped" in caplog.text
