@@ -1,5 +1,5 @@
-"""Random batches against the rules of Collector Processing, written with dictionaries, one report at
-a time and apart from the collector."""
+"""Random batches against the rules of Collector Processing, written with dictionaries, one report
+at a time and apart from the collector."""
 
 import numpy as np
 import pytest
