@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ssl
+from dataclasses import replace
 
 import pytest
 
@@ -110,13 +111,15 @@ def test_a_refused_client_certificate_is_never_taken_for_accepted(folder, foreig
 
 def test_a_collector_that_refuses_the_name_after_the_handshake_is_noticed(folder):
     async def hangs_up(reader, writer, received):
-        writer.close()
+        await asyncio.sleep(0.1)  # long after its tickets
 
     async def run():
         async with peer(server_context(folder), hangs_up) as (endpoint, _):
-            session = await connect(endpoint, "collector.example", client(folder), QUICK)
+            session = await connect(endpoint, "collector.example", client(folder),
+                                    replace(QUICK, settle=2.0))
             with pytest.raises(RefusedError):
                 await session.prove_acceptance()
+            assert session._has_ticket()
             await session.abort()
     asyncio.run(run())
 
