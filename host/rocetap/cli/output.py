@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -24,6 +25,12 @@ _COUNTERS = {
 """Heading -> element. "late" is unclassifiedLate: requests that map before the retained history."""
 
 _WIDTH_OF_A_FILE = 200
+_WIDE_ENOUGH = 150
+"""Columns of a terminal on which every field has a column of its own."""
+
+_SHORT = {"abandoned": "aband.", "requests": "req.", "repeated": "rep.", "skipped": "skip",
+          "expired": "exp.", "pending": "pend.", "filled": "fill"}
+_TITLE = "RoCEv2 request streams, one row an epoch"
 _UNVERIFIED = int(SequenceFlag.generationUnverified)
 
 
@@ -41,12 +48,15 @@ def print_jsonl(rows: Iterable[dict[str, Any]], stream: TextIO | None = None) ->
 
 
 def print_tables(sequence: list[dict[str, Any]], pfc: list[dict[str, Any]],
-                 stream: TextIO | None = None) -> None:
-    """Connections with their counters, flags and outcomes; ports with their PFC counts."""
+                 stream: TextIO | None = None, width: int | None = None) -> None:
+    """Connections with their counters, flags and outcomes; ports with their PFC counts. `width`
+    in characters; without it the terminal's, or wide where it goes to no terminal."""
     stream = stream or sys.stdout
-    console = Console(file=stream, width=None if stream.isatty() else _WIDTH_OF_A_FILE,
-                      highlight=False)
-    console.print(_sequence_table(sequence))
+    if width is None and not stream.isatty():
+        width = _WIDTH_OF_A_FILE
+    console = Console(file=stream, width=width, highlight=False)
+    wide = console.width >= _WIDE_ENOUGH
+    console.print(_sequence_table(sequence) if wide else _narrow_table(sequence))
     if any(row["rdmaSequenceFlags"] & _UNVERIFIED for row in sequence
            if "rdmaSequenceFlags" in row):
         console.print("generationUnverified: nothing told the probe about connection lifetimes, "
@@ -56,7 +66,7 @@ def print_tables(sequence: list[dict[str, Any]], pfc: list[dict[str, Any]],
 
 
 def _sequence_table(rows: list[dict[str, Any]]) -> Table:
-    table = Table(title="RoCEv2 request streams, one row an epoch", title_justify="left")
+    table = Table(title=_TITLE, title_justify="left")
     for heading in ("source", "destination"):
         table.add_column(heading, overflow="fold")
     for heading in ("QP", "VLAN", "epoch", "W", *_COUNTERS):
@@ -64,16 +74,48 @@ def _sequence_table(rows: list[dict[str, Any]]) -> Table:
     for heading in ("flags", "outcome"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        family = "IPv6" if "sourceIPv6Address" in row else "IPv4"
-        vlans = [str(row[name]) for name in ("dot1qVlanId", "dot1qCustomerVlanId")
-                 if row.get(name)]
-        table.add_row(
-            str(row[f"source{family}Address"]), str(row[f"destination{family}Address"]),
-            f"0x{row['rdmaDestinationQP']:x}", "/".join(vlans) or "-",
-            str(row["rdmaSequenceEpochId"]), str(row.get("rdmaSequenceWindow", "-")),
-            *(str(row.get(element, "-")) for element in _COUNTERS.values()),
-            " ".join(flag_names(row.get("rdmaSequenceFlags", 0))) or "-", _outcome(row))
+        table.add_row(*_ends(row), _qp(row), _vlans(row) or "-", str(row["rdmaSequenceEpochId"]),
+                      str(row.get("rdmaSequenceWindow", "-")), *_counters(row),
+                      _flags(row) or "-", _outcome(row))
     return table
+
+
+def _narrow_table(rows: list[dict[str, Any]]) -> Table:
+    """What names and qualifies an epoch stands in one column, line by line."""
+    table = Table(title=_TITLE, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("epoch", overflow="fold", ratio=1)
+    for heading in _COUNTERS:
+        table.add_column(_SHORT.get(heading, heading), justify="right", no_wrap=True)
+    for row in rows:
+        source, destination = _ends(row)
+        names = [f"QP {_qp(row)}", f"VLAN {_vlans(row)}" if _vlans(row) else "",
+                 f"W {row.get('rdmaSequenceWindow', '-')}"]
+        lines = [f"{row['rdmaSequenceEpochId']}: {_outcome(row)}", source, f"> {destination}",
+                 " ".join(name for name in names if name), *_flags(row).split()]
+        table.add_row("\n".join(lines), *_counters(row))
+    return table
+
+
+def _ends(row: dict[str, Any]) -> tuple[str, str]:
+    family = "IPv6" if "sourceIPv6Address" in row else "IPv4"
+    return str(row[f"source{family}Address"]), str(row[f"destination{family}Address"])
+
+
+def _qp(row: dict[str, Any]) -> str:
+    return f"0x{row['rdmaDestinationQP']:x}"
+
+
+def _vlans(row: dict[str, Any]) -> str:
+    return "/".join(str(row[name]) for name in ("dot1qVlanId", "dot1qCustomerVlanId")
+                    if row.get(name))
+
+
+def _counters(row: dict[str, Any]) -> list[str]:
+    return [str(row.get(element, "-")) for element in _COUNTERS.values()]
+
+
+def _flags(row: dict[str, Any]) -> str:
+    return " ".join(flag_names(row.get("rdmaSequenceFlags", 0)))
 
 
 def _outcome(row: dict[str, Any]) -> str:
@@ -86,8 +128,8 @@ def _outcome(row: dict[str, Any]) -> str:
 def _pfc_table(rows: list[dict[str, Any]]) -> Table:
     """The latest reading of each counter."""
     table = Table(title="PFC frames by port and priority (one frame may count for several)",
-                  title_justify="left")
-    for heading in ("port interface", "direction", *(f"prio {n}" for n in range(8))):
+                  title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("interface", "direction", *(f"prio {n}" for n in range(8))):
         table.add_column(heading, justify="right")
     counts: dict[tuple[int, str], dict[int, int]] = {}
     for row in rows:

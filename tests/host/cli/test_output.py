@@ -17,9 +17,9 @@ SEQUENCE = {
     "outcome": "invalid", "invalidReason": "totals_decreased", "qualifications": ["closureFlag"]}
 
 
-def table(sequence, pfc=()):
+def table(sequence, pfc=(), width=None):
     stream = io.StringIO()
-    print_tables(list(sequence), list(pfc), stream)
+    print_tables(list(sequence), list(pfc), stream, width)
     return stream.getvalue()
 
 
@@ -57,8 +57,8 @@ def test_an_epoch_without_an_accepted_report_shows_no_counter_as_zero():
 
 def test_pfc_shows_the_latest_reading_by_port_direction_and_priority():
     text = table([], [pfc(3, 1), pfc(3, 12), pfc(0, 5), pfc(7, 9, egressPhysicalInterface=4)])
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]]
-            for line in text.splitlines() if "received" in line or "transmitted" in line]
+    rows = [line.split() for line in text.splitlines()
+            if "received" in line or "transmitted" in line]
     assert rows == [["3", "received", "5", "-", "-", "12", "-", "-", "-", "-"],
                     ["4", "transmitted", *"-------", "9"]]
 
@@ -67,3 +67,17 @@ def test_the_frames_in_one_line():
     assert frame_line(Counter({FrameClass.PFC: 2, FrameClass.ELIGIBLE_REQUEST: 5})) == (
         "7 frames: 5 eligible_request, 2 pfc")
     assert frame_line(Counter()) == "0 frames: none"
+
+
+def test_a_narrow_terminal_gets_every_field_too():
+    text = table([SEQUENCE], width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    heading = next(line.split() for line in text.splitlines() if "req." in line)
+    assert heading == ["epoch", "req.", "skip", "fill", "exp.", "aband.", "pend.", "rep.", "late"]
+    words = text.split()
+    for word in ("invalid", "(totals_decreased)", "closureFlag", "2001:db8::1", "::2", "0x12",
+                 "10/20", "64", "finalEpoch", "profileViolation",
+                 "serialDiscontinuity", "generationUnverified"):
+        assert word in words
+    row = next(line.split() for line in text.splitlines() if line.strip().startswith("7: "))
+    assert row[-8:] == ["700", "1", "2", "3", "4", "5", "6", "8"]
