@@ -11,7 +11,9 @@ from cryptography import x509
 from rocetap import pki
 from rocetap.pki import Credentials, PkiError, check_credentials, credentials
 
-NOW = datetime.datetime.now(datetime.UTC)
+
+def now():
+    return datetime.datetime.now(datetime.UTC)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def test_an_address_becomes_an_address_name_and_comes_once(tmp_path):
 @pytest.mark.parametrize("side", [pki.EXPORTER, pki.COLLECTOR])
 def test_both_sides_pass_their_checks_and_load_into_tls(folder, side):
     files = credentials(folder, side)
-    certificate = check_credentials(files, NOW)
+    certificate = check_credentials(files, now())
     assert certificate.public_key().curve.name == "secp256r1"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.certificate, files.key)
@@ -66,8 +68,8 @@ def test_both_sides_pass_their_checks_and_load_into_tls(folder, side):
 def test_issue_adds_a_name_of_the_same_authority(folder):
     written = pki.issue(folder, "probe-2", days=3)
     assert [path.name for path in written] == ["probe-2.key", "probe-2.pem"]
-    certificate = check_credentials(credentials(folder, "probe-2"), NOW)
-    left = certificate.not_valid_after_utc - NOW
+    certificate = check_credentials(credentials(folder, "probe-2"), now())
+    left = certificate.not_valid_after_utc - now()
     assert datetime.timedelta(days=2) < left <= datetime.timedelta(days=3)
 
 
@@ -83,7 +85,7 @@ def test_nothing_is_overwritten_unless_forced(tmp_path):
     assert str(caught.value) == f"{tmp_path}/exporter.pem exists: give --force to replace it"
     pki.init(tmp_path, "probe", "collector", force=True)
     assert (tmp_path / "exporter.pem").read_bytes() != before
-    check_credentials(credentials(tmp_path, pki.EXPORTER), NOW)
+    check_credentials(credentials(tmp_path, pki.EXPORTER), now())
 
 
 @pytest.mark.parametrize(
@@ -126,9 +128,9 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
 class TestChecks:
     """check_credentials: one line with the file and the reason."""
 
-    def fails(self, files, now=NOW):
+    def fails(self, files, at=None):
         with pytest.raises(PkiError) as caught:
-            check_credentials(files, now)
+            check_credentials(files, at or now())
         return str(caught.value)
 
     def test_missing_file(self, tmp_path):
@@ -145,7 +147,7 @@ class TestChecks:
         assert message.endswith(" UTC: issue a new certificate")
 
     def test_not_yet_valid(self, folder):
-        message = self.fails(credentials(folder, pki.EXPORTER), NOW - datetime.timedelta(days=1))
+        message = self.fails(credentials(folder, pki.EXPORTER), now() - datetime.timedelta(days=1))
         assert message.startswith(f"{folder}/exporter.pem is not valid before ")
         assert message.endswith(" UTC: check this clock")
 
