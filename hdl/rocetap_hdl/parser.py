@@ -56,7 +56,7 @@ class Parser(wiring.Component):
         super().__init__({
             "frames": In(frame_stream(bus_bytes)),
             "time": In(64),
-            "cfg_check_icrc": In(1),
+            "cfg_check_icrc": In(1, init=1),
             "cfg_max_octets": In(14, init=MAX_OCTETS),
             "verdicts": Out(verdict_stream()),
             "pfc": Out(stream.Signature(pfc_event, always_ready=True)),

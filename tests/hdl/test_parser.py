@@ -225,18 +225,23 @@ GOOD = request(psn=0xABCDEF, qp=0xFEDCBA, pkey=0x8001, tags=((0x8100, 0x6FED),))
 FOUND = classify(GOOD)
 
 
+def cases_of(width):
+    """At one octet a beat clocks are dear: the opcodes, which no width matters to, are left out."""
+    return [name for name in CASES if width > 1 or not name.startswith("opcode")]
+
+
 @cache
 def verdicts_of_cases(width):
     """All cases in one run, back to back, a good frame before and behind each."""
     arrivals = [GOOD]
-    for arrival, _ in CASES.values():
-        arrivals += [arrival, GOOD]
+    for name in cases_of(width):
+        arrivals += [CASES[name][0], GOOD]
     verdicts = parse(arrivals, width)
-    return {name: verdicts[2 * i:2 * i + 3] for i, name in enumerate(CASES)}
+    return {name: verdicts[2 * i:2 * i + 3] for i, name in enumerate(cases_of(width))}
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("width", "name"), [
+    (width, name) for width in WIDTHS for name in cases_of(width)])
 def test_case(name, width):
     arrival, frame_class = CASES[name]
     expected = classify(arrival)
@@ -290,13 +295,13 @@ def test_jumbo_sizes_are_those_of_the_standard():
     assert len(with_fcs(JUMBO[-1])) == MAX_OCTETS == 9242
 
 
-@pytest.mark.parametrize("width", [8, 64])
-def test_jumbo_frames_up_to_the_default_limit(width):
+@pytest.mark.parametrize(("width", "jumbo"), [(8, JUMBO[4::4]), (64, JUMBO)])
+def test_jumbo_frames_up_to_the_default_limit(width, jumbo):
     above = Arrival(with_fcs(pad(JUMBO[-1], MAX_OCTETS - 3)))
-    frames = [*(Arrival(with_fcs(frame)) for frame in JUMBO), above, GOOD]
+    frames = [*(Arrival(with_fcs(frame)) for frame in jumbo), above, GOOD]
     expected = [classify(frame) for frame in frames]
     assert [found.frame_class for found in expected] == [
-        *[C.ELIGIBLE_REQUEST] * len(JUMBO), C.OVERSIZE, C.ELIGIBLE_REQUEST]
+        *[C.ELIGIBLE_REQUEST] * len(jumbo), C.OVERSIZE, C.ELIGIBLE_REQUEST]
     assert parse(frames, width) == expected
 
 
