@@ -60,9 +60,8 @@ check-python:
 	    echo "$(PYTHON) lacks the venv module: apt-get install python3-venv" >&2; exit 1; }
 
 check-tools: check-python
-	@missing=0; need() { command -v "$$1" >/dev/null || { \
-	    echo "$$1 not found, the simulated board is compiled with it: apt-get install $$2" >&2; missing=1; }; }; \
-	need g++ g++; need make make; need perl perl; exit $$missing
+	@command -v "$${CXX:-g++}" >/dev/null || { \
+	    echo "$${CXX:-g++} not found, the simulated board is compiled with it: apt-get install g++" >&2; exit 1; }
 
 # A virtual environment knows its absolute path: in a folder that was moved or copied it is remade.
 ifneq ($(file <.venv/.locked),$(CURDIR))

@@ -20,7 +20,7 @@ from rocetap.errors import RocetapError
 from .board import SimulatedBoard
 from .player import CapturePlayer
 
-__all__ = ["BoardServer", "ServerError"]
+__all__ = ["BoardServer", "ServerError", "open_listener"]
 
 _BUSY_CYCLES = 4096
 """Clocks in one turn of the loop while something happens."""
@@ -36,17 +36,32 @@ class ServerError(RocetapError):
     """The port cannot be served."""
 
 
+def open_listener(host: str, port: int) -> socket.socket:
+    """A listening socket; what stands in the way raises ServerError. For those who want to know
+    before the board is built."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=4)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number) if number and number > 0 else str(error)
+        raise ServerError(f"cannot listen on {host}:{port}: {reason}; choose another address, or "
+                          "port 0 for a free one") from None
+
+
 class BoardServer:
     """Serves one client at a time on `host`:`port`; port 0 takes a free one, see `address`.
 
     A second client is told so in one line and closed. `player` gives frames, from `delay_s` seconds
     after the first client came on, so that it can provision first; frames wait while the snapshot
-    FIFO is full, unless `throttle` is false. `log` gets one line for each event.
+    FIFO is full, unless `throttle` is false. `log` gets one line for each event. `listener`: from
+    `open_listener`, instead of host and port; the server closes it.
     """
 
     def __init__(self, board: SimulatedBoard, host: str = "127.0.0.1", port: int = 0, *,
                  player: CapturePlayer | None = None, delay_s: float = 1.0, throttle: bool = True,
-                 log: Callable[[str], None] = lambda line: None) -> None:
+                 log: Callable[[str], None] = lambda line: None,
+                 listener: socket.socket | None = None) -> None:
         self._board = board
         self._player = player
         self._delay_s = delay_s
@@ -58,14 +73,7 @@ class BoardServer:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
-            self._listener = socket.create_server((host, port), family=family, backlog=4)
-        except (OSError, OverflowError) as error:
-            number = getattr(error, "errno", None)
-            reason = os.strerror(number) if number and number > 0 else str(error)
-            raise ServerError(f"cannot listen on {host}:{port}: {reason}; choose another address, "
-                              "or port 0 for a free one") from None
+        self._listener = listener or open_listener(host, port)
         self._listener.setblocking(False)
         name = self._listener.getsockname()
         self.address: tuple[str, int] = (name[0], name[1])

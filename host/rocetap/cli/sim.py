@@ -96,6 +96,7 @@ def sim(
         with open_capture(str(capture)):
             pass
     board_module, server_module = _simulator("board"), _simulator("server")
+    listener = server_module.open_listener(host, port)
     board = board_module.SimulatedBoard(ports=ports, connections=connections)
     player = None
     if capture is not None:
@@ -103,7 +104,7 @@ def sim(
         player = _simulator("player").CapturePlayer(
             lambda: _batches(path), speed=speed, repeat=loop, pause_s=pause)
     server = server_module.BoardServer(
-        board, host, port, player=player, delay_s=delay, log=_log)
+        board, listener=listener, player=player, delay_s=delay, log=_log)
     if port_file is not None:
         _write_whole(port_file, f"{server.address[1]}\n")
     shown = f"[{host}]" if ":" in host else host
