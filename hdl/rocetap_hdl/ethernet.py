@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from .header import HEADER_OCTETS, LENGTH_BITS, octets
 
-__all__ = ["PACKET_OCTETS", "Ethernet", "ethernet_header", "frame_head"]
+__all__ = ["FCS_OCTETS", "PACKET_OCTETS", "Ethernet", "ethernet_header", "frame_head"]
 
 TPIDS = (0x8100, 0x88A8, 0x9100)
 """Customer and service tag (IEEE 802.1Q table 9-1), and the older QinQ value still in use."""
@@ -16,6 +16,9 @@ ETHERTYPES = {"ipv4": 0x0800, "ipv6": 0x86DD, "mac_control": 0x8808, "rocev1": 0
 
 PFC_ADDRESS = 0x0180C2000001
 """IEEE 802.3 31D.2, the MAC Control multicast address."""
+
+FCS_OCTETS = 4
+"""IEEE 802.3 3.2.9."""
 
 PACKET_OCTETS = HEADER_OCTETS - 22
 """What is kept of the octets behind the EtherType: 80."""
@@ -41,12 +44,19 @@ ethernet_header = data.StructLayout({
 
 
 class Ethernet(wiring.Component):
-    """Strips up to two tags. One head a clock, `LATENCY` clocks each."""
+    """Strips up to two tags. One head a clock, `LATENCY` clocks each.
+
+    ``has_fcs``: whether a frame's last four octets are its FCS, or placeholders for it.
+    """
 
     LATENCY = 2
 
     heads: In(stream.Signature(frame_head, always_ready=True))
     headers: Out(stream.Signature(ethernet_header, always_ready=True))
+
+    def __init__(self, *, has_fcs=True):
+        self._has_fcs = has_fcs
+        super().__init__()
 
     def elaborate(self, platform):
         m = Module()
@@ -63,9 +73,9 @@ class Ethernet(wiring.Component):
         to_pfc = Signal()
         m.d.sync += to_pfc.eq(octets(head.octets, 0, 6) == PFC_ADDRESS)
 
-        # Clock 2: take them off. The FCS is four octets, also where it is only a placeholder.
-        captured = Signal(signed(LENGTH_BITS + 1))
-        m.d.comb += captured.eq(held.last_octet - 3)
+        # Clock 2: take them off. The FCS is no part of the packet, nor is a placeholder for it.
+        captured = Signal(signed(LENGTH_BITS + 2))
+        m.d.comb += captured.eq(held.last_octet + 1 - (FCS_OCTETS if self._has_fcs else 0))
         m.d.sync += [self.headers.valid.eq(valid), out.pfc_address.eq(to_pfc),
                      out.sliced.eq(held.sliced), out.too_deep.eq(tag.all())]
         vids = [octets(held.octets, 14 + 4 * i, 2)[:12] for i in range(2)]

@@ -18,7 +18,8 @@ __all__ = [
 
 
 def frame_beat(bus_bytes):
-    """One beat of a frame stream, from the destination address to the FCS inclusive.
+    """One beat of a frame stream, from the destination address to the FCS inclusive; in a design
+    that is built for frames without FCS, to the octet before it.
 
     ``data``: ``bus_bytes`` octets, the first on the wire in bits 7:0. ``first`` and ``last`` mark
     the frame's ends. ``end``: index of the last octet that counts, when ``last``. ``error``, when

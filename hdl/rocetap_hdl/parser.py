@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .delay import Delay
-from .ethernet import Ethernet
+from .ethernet import FCS_OCTETS, Ethernet
 from .fcs import FrameCheck
 from .header import HeaderCapture
 from .icrc import InvariantCheck
@@ -27,7 +27,9 @@ MAX_OCTETS = 14 + 2 * 4 + 9216 + 4
 class Parser(wiring.Component):
     """Classifies every frame and reads the connection key, PSN and opcode of RoCEv2 packets.
 
-    Parameters: ``bus_bytes``, octets a beat: 1, 8 or 64.
+    Parameters: ``bus_bytes``, octets a beat: 1, 8 or 64. ``has_fcs``: whether frames end with
+    their FCS. Without, as NICs pass them on, none is checked: a wrong one must come as ``error``.
+    Lengths below count the FCS all the same: a frame that has 60 octets without it is no RUNT.
 
     ``frames``: one beat a clock, gaps anywhere, frames back to back; at 64 octets a beat a frame
     every clock. Nothing in here ever waits: it is one pipeline. Every frame must end: a ``first``
@@ -49,10 +51,11 @@ class Parser(wiring.Component):
     latency = (HeaderCapture.LATENCY + Ethernet.LATENCY + Ip.LATENCY + InvariantCheck.LATENCY
                + Judge.LATENCY)
 
-    def __init__(self, bus_bytes):
+    def __init__(self, bus_bytes, *, has_fcs=True):
         if bus_bytes not in (1, 8, 64):
             raise ValueError(f"bus_bytes is {bus_bytes}, must be 1, 8 or 64")
         self._bus_bytes = bus_bytes
+        self._has_fcs = has_fcs
         super().__init__({
             "frames": In(frame_stream(bus_bytes)),
             "time": In(64),
@@ -66,8 +69,7 @@ class Parser(wiring.Component):
         m = Module()
         n = self._bus_bytes
         m.submodules.capture = capture = HeaderCapture(n)
-        m.submodules.fcs = fcs = FrameCheck(n)
-        m.submodules.ethernet = ethernet = Ethernet()
+        m.submodules.ethernet = ethernet = Ethernet(has_fcs=self._has_fcs)
         m.submodules.ip = ip = Ip()
         m.submodules.control = control = PfcDetector()
         m.submodules.transport = transport = Transport()
@@ -90,12 +92,19 @@ class Parser(wiring.Component):
             m.d.comb += [delay.i[key].eq(value) for key, value in fields.items()]
             return delay.o
 
-        for sink in (capture, fcs):
+        m.d.comb += [
+            capture.frames.valid.eq(self.frames.valid),
+            capture.frames.payload.eq(self.frames.payload),
+            capture.time.eq(self.time),
+        ]
+        fcs_good = Const(1)
+        if self._has_fcs:
+            m.submodules.fcs = fcs = FrameCheck(n)
             m.d.comb += [
-                sink.frames.valid.eq(self.frames.valid),
-                sink.frames.payload.eq(self.frames.payload),
+                fcs.frames.valid.eq(self.frames.valid),
+                fcs.frames.payload.eq(self.frames.payload),
             ]
-        m.d.comb += capture.time.eq(self.time)
+            fcs_good = later("checked", at_icrc - FrameCheck.LATENCY, fcs=fcs.results.payload).fcs
 
         # The layers one behind the other. Every beat goes along, with what is known by then.
         beat = capture.beats.p.beat
@@ -142,11 +151,11 @@ class Parser(wiring.Component):
             name: header[name] for name in ("outer_vid", "inner_vid")})
         addresses = later("addresses", at_icrc - at_ip, **{
             name: ip.o.p[name] for name in ("ipv6", "source", "destination")})
-        checked = later("checked", at_icrc - FrameCheck.LATENCY, fcs=fcs.results.payload)
+        last_with_fcs = last_octet + (0 if self._has_fcs else FCS_OCTETS)
         whole = later(
             "whole", at_icrc - at_capture,
             lost=beat.lost, error=beat.error, sliced=beat.sliced, time=capture.beats.p.time,
-            oversize=last_octet >= self.cfg_max_octets, runt=last_octet < MIN_OCTETS - 1)
+            oversize=last_with_fcs >= self.cfg_max_octets, runt=last_with_fcs < MIN_OCTETS - 1)
 
         verdict = judge.i.p
         m.d.comb += [
@@ -162,7 +171,7 @@ class Parser(wiring.Component):
             judge.event.eq(judged.pfc),
             *(judge.state[name].eq(whole[name]) for name in ("lost", "error", "oversize")),
             judge.state.runt.eq(whole.runt & ~whole.sliced),
-            judge.state.bad_fcs.eq(~checked.fcs & ~whole.sliced),
+            judge.state.bad_fcs.eq(~fcs_good & ~whole.sliced),
             judge.state.bad_icrc.eq(
                 ~icrc.results.payload & ~whole.sliced & self.cfg_check_icrc),
         ]

@@ -1,4 +1,4 @@
-"""The probe: frames of every port in, link octets out."""
+"""The probe: frames of every port in, link octets out, or a register bus and records."""
 
 from amaranth.hdl import *
 from amaranth.lib import stream, wiring
@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .counters import Counters
 from .fifo import SnapshotFifo
-from .layouts import frame_stream
+from .layouts import RegisterBus, frame_stream, record_stream
 from .link.link import HostLink
 from .merge import VerdictMerge
 from .operations import OperationArbiter, Sweep
@@ -22,24 +22,35 @@ class Probe(wiring.Component):
     """The whole core, without MACs and without a UART.
 
     Parameters: ``bus_bytes`` N, octets a beat (1, 8, 64); ``ports``; ``connections``, contexts of
-    the table; ``word``, the largest window W; ``records``, depth of the snapshot FIFO.
+    the table; ``word``, the largest window W; ``records``, depth of the snapshot FIFO;
+    ``has_fcs``, whether frames end with their FCS; ``link``, whether the host comes over the link.
 
     Ports: ``frames``: one stream a port, always taken. ``time``: ns, the arrival time of a frame's
-    first beat and the board's clock. ``link_rx`` and ``link_tx``: octets from and to the host.
+    first beat and the board's clock. ``link_rx`` and ``link_tx``: octets from and to the host; in
+    their place without link ``bus``, the registers, and ``records``, the snapshot FIFO's head.
     ``snapshot_level`` and ``snapshot_room``: records waiting, and places left.
     """
 
-    def __init__(self, *, bus_bytes=8, ports=1, connections=1024, word=256, records=512):
+    def __init__(self, *, bus_bytes=8, ports=1, connections=1024, word=256, records=512,
+                 has_fcs=True, link=True):
         self.bus_bytes = bus_bytes
         self.ports = ports
         self.connections = connections
         self.word = word
-        self.records = records
+        self.depth = records
+        self.has_fcs = has_fcs
+        self.link = link
+        host = {
+            "link_rx": In(stream.Signature(8)),
+            "link_tx": Out(stream.Signature(8)),
+        } if link else {
+            "bus": In(RegisterBus()),
+            "records": Out(record_stream()),
+        }
         super().__init__({
             "frames": In(frame_stream(bus_bytes)).array(ports),
             "time": In(64),
-            "link_rx": In(stream.Signature(8)),
-            "link_tx": Out(stream.Signature(8)),
+            **host,
             "snapshot_level": Out(16),
             "snapshot_room": Out(16),
         })
@@ -52,8 +63,7 @@ class Probe(wiring.Component):
         m.submodules.arbiter = arbiter = OperationArbiter(connections=c)
         m.submodules.sweep = sweep = Sweep(connections=c)
         m.submodules.engine = engine = WindowEngine(connections=c, word=self.word)
-        m.submodules.fifo = fifo = SnapshotFifo(depth=self.records)
-        m.submodules.link = link = HostLink()
+        m.submodules.fifo = fifo = SnapshotFifo(depth=self.depth)
         m.submodules.counters = counters = Counters(self.ports)
         m.submodules.registers = registers = RegisterFile(
             connections=c, word=self.word, ports=self.ports, bus_bytes=n,
@@ -61,7 +71,7 @@ class Probe(wiring.Component):
 
         # Frames to verdicts to operations to records to the link.
         for port in range(self.ports):
-            m.submodules[f"parser{port}"] = parser = Parser(n)
+            m.submodules[f"parser{port}"] = parser = Parser(n, has_fcs=self.has_fcs)
             connect(m, flipped(self.frames[port]), parser.frames)
             m.d.comb += [
                 parser.time.eq(self.time),
@@ -79,12 +89,21 @@ class Probe(wiring.Component):
         connect(m, table.lookups, arbiter.lookups)
         connect(m, arbiter.operations, engine.operations)
         connect(m, engine.records, fifo.input)
-        connect(m, fifo.output, link.records)
-        connect(m, flipped(self.link_rx), link.rx)
-        connect(m, link.tx, flipped(self.link_tx))
 
         # The host's side.
-        connect(m, link.bus, registers.bus)
+        if self.link:
+            m.submodules.link = link = HostLink()
+            connect(m, fifo.output, link.records)
+            connect(m, flipped(self.link_rx), link.rx)
+            connect(m, link.tx, flipped(self.link_tx))
+            connect(m, link.bus, registers.bus)
+            m.d.comb += [
+                registers.crc_errors.eq(link.crc_errors),
+                registers.format_errors.eq(link.format_errors),
+            ]
+        else:
+            connect(m, fifo.output, flipped(self.records))
+            connect(m, flipped(self.bus), registers.bus)
         connect(m, registers.operation, arbiter.host)
         connect(m, sweep.operations, arbiter.sweep)
         m.d.comb += [
@@ -105,10 +124,8 @@ class Probe(wiring.Component):
             registers.generation.eq(engine.generation),
             registers.records_dropped.eq(fifo.dropped),
             registers.snapshot_level.eq(fifo.level),
-            registers.crc_errors.eq(link.crc_errors),
-            registers.format_errors.eq(link.format_errors),
             registers.missed.eq(table.missed),
             self.snapshot_level.eq(fifo.level),
-            self.snapshot_room.eq(self.records - fifo.level),
+            self.snapshot_room.eq(self.depth - fifo.level),
         ]
         return m

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 
 import dpkt
@@ -257,6 +258,31 @@ def test_good_frame_is_read_to_the_bit():
     assert Finding(C.ELIGIBLE_REQUEST, psn=0xABCDEF, opcode=4, key={
         "qp": 0xFEDCBA, "pkey": 0x8001, "outer_vid": 0xFED, "inner_vid": 0, "ipv6": 0,
         "source": 0xC0000201, "destination": 0xC6336402}) == FOUND
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_frames_without_fcs(width):
+    """Cases, their last four octets taken off, are what they would be with the right FCS."""
+    stripped = [replace(arrival, octets=arrival.octets[:-4])
+                for arrival, _ in CASES.values() if len(arrival.octets) > 4]
+    stripped = stripped[::10 if width == 1 else 1]
+    whole = [replace(arrival, octets=arrival.octets + bytes(4) if arrival.sliced
+                     else with_fcs(arrival.octets)) for arrival in stripped]
+    lost = [Arrival(b"\0", lost=True)]
+    expected = [classify(arrival) for arrival in whole + lost]
+    assert width == 1 or {
+        found.frame_class for found in expected} == set(C) - {C.OVERSIZE, C.BAD_FCS}
+    assert parse(stripped + lost, width, has_fcs=False) == expected
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_lengths_without_fcs_count_it(width):
+    sizes = [59, 60, 95, 96, 97, 60]
+    frames = [Arrival(SMALL.ljust(size, b"\0")) for size in sizes]
+    assert [found.frame_class for found in parse(
+        frames, width, max_octets=100, has_fcs=False)] == [
+            C.RUNT, C.ELIGIBLE_REQUEST, C.ELIGIBLE_REQUEST, C.ELIGIBLE_REQUEST, C.OVERSIZE,
+            C.ELIGIBLE_REQUEST]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

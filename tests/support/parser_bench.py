@@ -37,8 +37,8 @@ def beats(arrival: Arrival, bus_bytes: int, junk: random.Random | None = None
 class _Bench:
     """One width's parser in one simulator, which takes longer to make than most runs."""
 
-    def __init__(self, bus_bytes: int):
-        self.dut = dut = Parser(bus_bytes)
+    def __init__(self, bus_bytes: int, has_fcs: bool):
+        self.dut = dut = Parser(bus_bytes, has_fcs=has_fcs)
         self.steps: list[int | None] = []
         self.settings = (1, MAX_OCTETS)
         self.seen: list[tuple[Any, ...]] = []
@@ -71,13 +71,14 @@ _bench = cache(_Bench)
 
 
 def parse(arrivals: Sequence[Arrival], bus_bytes: int, *, gap: float = 0.0, seed: int = 0,
-          check_icrc: bool = True, max_octets: int = MAX_OCTETS) -> list[Finding]:
+          check_icrc: bool = True, max_octets: int = MAX_OCTETS, has_fcs: bool = True
+          ) -> list[Finding]:
     """The verdicts. Before each beat idle clocks come with probability `gap` each.
 
     Asserts: one verdict a frame, `latency` clocks after its last beat, with the time of its first;
     ``pfc`` valid with the verdict of a PFC frame and at no other time.
     """
-    bench = _bench(bus_bytes)
+    bench = _bench(bus_bytes, has_fcs)
     layout = bench.dut.frames.payload.shape()
     rng = random.Random(seed)
     steps: list[int | None] = []
