@@ -95,7 +95,8 @@ class Crc32(wiring.Component):
             octets = range(low, min(n, low + GROUP_OCTETS))
             columns = [advance(1 << b, n - i) for i in octets for b in range(8)]
             group = Signal(32, name=f"group_{low}")
-            m.d.sync += group.eq(linear_map(forced[8 * low:8 * (low + len(octets))], columns, 32))
+            m.d.sync += group.eq(linear_map(
+                m, f"octets_{low}", forced[8 * low:8 * (low + len(octets))], columns, 32))
             groups.append(group)
 
         # Clock 3: their sum.
@@ -115,7 +116,7 @@ class Crc32(wiring.Component):
             last.eq(Cat(beat.last, last)),
         ]
         state = Signal(32)
-        moved = linear_map(state, [advance(1 << b, n) for b in range(32)], 32)
+        moved = linear_map(m, "moved", state, [advance(1 << b, n) for b in range(32)], 32)
         with m.If(valid[2]):
             m.d.sync += state.eq(total ^ Mux(first[2], 0, moved))
 

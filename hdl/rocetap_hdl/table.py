@@ -84,8 +84,8 @@ class ConnectionTable(wiring.Component):
         columns = [self._slots_of(column, slot_bits) for column in hash_columns()]
         for part in range(HASH_PARTS):
             bits = slice(part * HASHED, (part + 1) * HASHED)
-            p.put(f"hash_{part}", linear_map(p.get("key", 0)[bits], columns[bits],
-                                             WAYS * slot_bits), 0)
+            p.put(f"hash_{part}", linear_map(
+                m, f"hash_{part}", p.get("key", 0)[bits], columns[bits], WAYS * slot_bits), 0)
         p.put("hash", reduce(xor, (p.get(f"hash_{part}", 1) for part in range(HASH_PARTS))), 1)
 
         for way in range(WAYS):
