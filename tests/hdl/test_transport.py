@@ -110,6 +110,13 @@ def test_udp_length_at_each_bound():
     assert classes(*(packet(udp(bth(bytes(4)), length=length)) for length in at)) == [*at.values()]
 
 
+def test_udp_length_other_than_the_ip_length_leaves():
+    """Both have room for everything: only their difference is wrong."""
+    lengths = (27, 28, 29)
+    assert classes(*(packet(udp(bth(bytes(8)), length=length)) for length in lengths)) == [
+        C.MALFORMED_ROCE, C.ELIGIBLE_REQUEST, C.MALFORMED_ROCE]
+
+
 def test_order_of_the_rules():
     """Each packet breaks a rule and every later one."""
     bad = udp(bth(tver=1), destination=53)
