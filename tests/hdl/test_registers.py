@@ -193,6 +193,7 @@ def test_a_key_is_committed_whole():
             assert (await access(ctx, dut, bank_address("table_key", 0, index),
                                  word))[0] == Status.OK
         commit = REGISTERS["table_commit"]
+        assert commit.address == bank_address("table_key", 0, KEY_WORDS - 1) + 1
         for fields_ in ({"slot": dut.slots}, {"way": WAYS}, {"context": 64}):
             assert (await access(ctx, dut, commit.address,
                                  commit.pack(**fields_)))[0] == Status.REFUSED

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ..spec.fingerprint import layout_hash
-from ..spec.registers import LAYOUT_VERSION, MAGIC, OperationKind, bank_address
+from ..spec.registers import KEY_WORDS, LAYOUT_VERSION, MAGIC, OperationKind, bank_address
 from ..spec.wire import Status
 from .bursts import Item, bank_named, describe, items_addresses, join, register_named
 from .errors import (
@@ -148,6 +148,14 @@ class Driver:
         if len(words) != bank.count:
             raise LinkLocalError(f"{len(words)} values for bank {name}, must be {bank.count}")
         self._write(bank_address(name, port, 0), words)
+
+    def commit_key(self, words: Iterable[int], **fields: int) -> None:
+        """Stages a key, least significant word first, and commits it with the fields of
+        `table_commit`: one burst, so one round trip."""
+        key = tuple(words)
+        if len(key) != KEY_WORDS:
+            raise LinkLocalError(f"{len(key)} words of a key, must be {KEY_WORDS}")
+        self._write(bank_address("table_key", 0, 0), (*key, self._pack("table_commit", fields)))
 
     # Operations
 

@@ -142,12 +142,13 @@ class ConnectionTable:
 
 
 def apply_writes(driver: Driver, writes: Iterable[SlotWrite]) -> None:
-    """Applies the writes to the board in their order: two round trips a key, one for a slot that
-    becomes empty. After an error the board's table is of unknown state: `ConnectionTable.rewrite`.
+    """Applies the writes to the board in their order, one round trip each. After an error the
+    board's table is of unknown state: `ConnectionTable.rewrite`.
     """
     for write in writes:
         if write.valid:
-            words = ((write.key >> (64 * index)) & ((1 << 64) - 1) for index in range(KEY_WORDS))
-            driver.write_bank("table_key", words)
-        driver.write("table_commit", slot=write.slot, way=write.way, valid=int(write.valid),
-                     context=write.context)
+            driver.commit_key(
+                ((write.key >> (64 * index)) & ((1 << 64) - 1) for index in range(KEY_WORDS)),
+                slot=write.slot, way=write.way, valid=1, context=write.context)
+        else:
+            driver.write("table_commit", slot=write.slot, way=write.way)

@@ -102,7 +102,8 @@ REGISTERS: Final[dict[str, Register]] = {
                       "a MARKER with the cookie; answered at once, refused while one runs", (
         ("kind", Field(0, 4)), ("first", Field(4, 14)), ("last", Field(18, 14)),
         ("reasons", Field(32, 16)), ("cookie", Field(48, 16)))),
-    "table_commit": Register(0x0020, "w", "writes the staged key into a slot, in one clock", (
+    "table_commit": Register(0x0020 + KEY_WORDS, "w", "writes the staged key into a slot, in one "
+                             "clock; behind table_key, so that one burst does both", (
         ("slot", Field(0, 16)), ("way", Field(16, 4)), ("valid", Field(20, 1)),
         ("context", Field(32, 16)))),
 }
@@ -120,7 +121,7 @@ class Bank:
 
 
 BANKS: Final[dict[str, Bank]] = {
-    "table_key": Bank(0x0028, 0, KEY_WORDS, "w", "the staged key, least significant word first"),
+    "table_key": Bank(0x0020, 0, KEY_WORDS, "w", "the staged key, least significant word first"),
     "frame_class": Bank(0x0100, 0x20, len(FRAME_CLASSES), "r", "frames of each class, per port"),
     "pfc_received": Bank(0x0200, 0x20, 16, "r", "received PFC frames per port: 8 totals by "
                          "priority, then 8 with quanta above zero (XOFF)"),

@@ -56,7 +56,7 @@ def test_handshake_registers_and_operations():
     assert line.registers.values[0x10] == 256 | 0xBEEF << 32
     assert line.registers.values[0x11] == 5 | 63 << 16
     driver.write_bank("table_key", range(2**64 - 6, 2**64))
-    assert [line.registers.values[0x28 + index] for index in range(6)] == [
+    assert [line.registers.values[0x20 + index] for index in range(6)] == [
         *range(2**64 - 6, 2**64)]
     counters = read_counters(driver)
     assert counters.frame_class == (tuple(2**40 + 0x100 + index for index in range(22)),)

@@ -62,7 +62,7 @@ def test_banks_by_name_and_port():
         board.registers[bank_address("frame_class", 1, index)] = 1000 + index
     assert driver.read_bank("frame_class", 1) == tuple(1000 + index for index in range(count))
     driver.write_bank("table_key", range(BANKS["table_key"].count))
-    assert board.writes == [(0x28 + index, index) for index in range(BANKS["table_key"].count)]
+    assert board.writes == [(0x20 + index, index) for index in range(BANKS["table_key"].count)]
 
 
 def test_many_reads_go_in_the_fewest_bursts():

@@ -154,12 +154,16 @@ def test_writes_go_to_the_board_in_order():
     board = FakeBoard()
     line = FakeLine(board)
     key = sum((index + 1) << (64 * index) for index in range(KEY_WORDS))
-    apply_writes(Driver(line, clock=line.clock), [
+    driver = Driver(line, clock=line.clock)
+    apply_writes(driver, [
         SlotWrite(2, 9, valid=True, key=key, context=33), SlotWrite(1, 8, valid=False)])
     commit = REGISTERS["table_commit"].address
     assert board.writes == [
-        *((0x28 + index, index + 1) for index in range(KEY_WORDS)),
+        *((0x20 + index, index + 1) for index in range(KEY_WORDS)),
         (commit, 9 | 2 << 16 | 1 << 20 | 33 << 32), (commit, 8 | 1 << 16)]
+    assert line.writes == 2
+    with pytest.raises(LinkLocalError, match="^5 words of a key, must be 6$"):
+        driver.commit_key(range(5), slot=0)
 
 
 def test_the_table_has_the_gatewares_size():
