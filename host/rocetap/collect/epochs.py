@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,10 @@ from .outcomes import EPOCH, EndReason, State
 from .rules import Rule
 from .settings import EpochLimits
 
-__all__ = ["BookResult", "EpochBook"]
+__all__ = ["MAX_EPOCHS", "BookResult", "EpochBook", "Serials"]
+
+MAX_EPOCHS: Final = (1 << 36) - 1
+"""Epochs of one Transport Session that can be told apart in the store; more are refused."""
 
 _FINAL = np.uint16(SequenceFlag.finalEpoch)
 _UNVERIFIED = np.uint16(SequenceFlag.generationUnverified)
@@ -42,14 +45,32 @@ class BookResult:
     """Reports to keep raw, by index in the batch, and why."""
 
 
+class Serials:
+    """Numbers for the epochs of one Transport Session, over all its domains."""
+
+    def __init__(self) -> None:
+        self.given = 0
+
+    def take(self, count: int) -> npt.NDArray[np.uint64]:
+        """The next `count` numbers; the first is 1."""
+        first = self.given + 1
+        self.given += count
+        return np.arange(first, first + count, dtype=np.uint64)
+
+
 class EpochBook:
     """Retained epochs. `high_water` is the highest epoch id ever admitted or refused here.
 
     `others`: how many contexts the other domains of the session hold; the limit is for all.
+    `serials`: the session's.
     """
 
-    def __init__(self, limits: EpochLimits, others: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self, limits: EpochLimits, others: Callable[[], int] = lambda: 0,
+        serials: Serials | None = None,
+    ) -> None:
         self.limits, self._others = limits, others
+        self._serials = serials or Serials()
         self.high_water = 0
         self._table = ContextTable()
 
@@ -133,6 +154,7 @@ class EpochBook:
         admitted = admitted[:room]
         new = np.zeros(len(admitted), EPOCH)
         new["last_seen_ms"] = now_ms
+        new["serial"] = self._serials.take(len(admitted))
         moved = words(new)
         moved[:, :KEY_WORDS] = words(admitted)[:, :KEY_WORDS]
         as_rows(moved)["report"]["flags"] = admitted["flags"] & _UNVERIFIED
@@ -142,6 +164,7 @@ class EpochBook:
     def _room(self, wanted: int) -> int:
         """How many new contexts fit, after closed ones made way, the longest unseen first."""
         limit = max(0, self.limits.contexts - self._others())
+        wanted = min(wanted, MAX_EPOCHS - self._serials.given)
         if len(self._table) + wanted > limit:
             rows = self._table.rows
             closed = np.flatnonzero(rows["state"] != State.OPEN)
@@ -151,7 +174,7 @@ class EpochBook:
             kept = np.ones(len(rows), np.bool_)
             kept[oldest] = False
             self._table.keep(kept)
-        return max(0, limit - len(self._table))
+        return max(0, min(wanted, limit - len(self._table)))
 
     def _compare(
         self, reports: Records, codes: npt.NDArray[np.uint8], order: _Indices, slots: _Indices,

@@ -61,6 +61,7 @@ EPOCH: Final = np.dtype([
     ("qualifications", "u1"),        # Qualification
     ("ended", "u1"),                 # EndReason
     ("reserved", "u4"),
+    ("serial", "u8"),                # number of the epoch in its Transport Session, from 1
 ])
 
 

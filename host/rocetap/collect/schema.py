@@ -1,15 +1,8 @@
-"""Schema of the SQLite store, version 1.
+"""Schema of the SQLite store; docs/reference/store.md describes it for users.
 
 SQLite integers are signed: 64-bit values (ids, times, totals) stand in two's complement, so add
 2^64 to a negative one. Times are ms since 1970-01-01 UTC. Addresses are blobs of 16 octets, IPv4
-in the last four.
-
-sessions      one Transport Session each; `ended_ms` is NULL while it lasts
-epochs        one epoch each, its latest accepted report and its outcome; `reports` 0: none was
-              accepted, so the counters say nothing
-pfc_readings  readings as they came; no row means no reading, never zero
-raw_records   records kept as they came: with unassigned flag bits, or what made an epoch invalid
-dropped       what the collector passed over or dropped, by reason: no network fact
+in the last four. `checksum` is of the row, see `columns`.
 """
 
 from __future__ import annotations
@@ -19,37 +12,65 @@ from typing import Final
 from ..ipfix.records import PFC_READING, SEQUENCE_REPORT
 
 __all__ = [
-    "EPOCH_COLUMNS", "PFC_COLUMNS", "REPORT_COLUMNS", "SCHEMA", "SCHEMA_VERSION",
+    "APPLICATION", "EPOCHS_TABLE", "EPOCH_COLUMNS", "PFC_COLUMNS", "PFC_TABLE", "REPORT_COLUMNS",
+    "ROW_SERIAL_BITS", "SCHEMA", "SCHEMA_VERSION", "TABLES",
 ]
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+APPLICATION: Final = int.from_bytes(b"rtap", "big")
+"""`PRAGMA application_id` of a store."""
+
+ROW_SERIAL_BITS: Final = 36
+"""Epochs are filed under session id * 2^36 + number of the epoch in its session, so that those of
+one session stand together and in the order in which they were admitted."""
 
 _RESERVED: Final = {"reserved", "reserved2"}
 REPORT_COLUMNS: Final = tuple(
     name for name in SEQUENCE_REPORT.names or () if name not in _RESERVED)
 """Columns of a report, as in SEQUENCE_REPORT."""
 EPOCH_COLUMNS: Final = ("reports", "missing", "qualifications", "rule", "ended", "last_seen_ms")
-"""Further columns of EPOCH; then follows `outcome`."""
+"""Further columns of EPOCH; then follow `outcome` and `checksum`."""
 PFC_COLUMNS: Final = tuple(name for name in PFC_READING.names or () if name not in _RESERVED)
 
 _EPOCHS: Final = ", ".join(
-    f"{name} {'BLOB' if name in ('source', 'destination') else 'INTEGER'} NOT NULL"
-    for name in (*REPORT_COLUMNS, *EPOCH_COLUMNS, "outcome"))
-_READINGS: Final = ", ".join(f"{name} INTEGER NOT NULL" for name in PFC_COLUMNS)
+    f"{name} {'BLOB' if name in ('source', 'destination') else 'INTEGER'}"
+    for name in (*REPORT_COLUMNS, *EPOCH_COLUMNS, "outcome", "checksum"))
+_READINGS: Final = ", ".join(f"{name} INTEGER" for name in (*PFC_COLUMNS, "checksum"))
+# No NOT NULL in these two: it costs a quarter of the speed, and the checksum finds as much.
 
-SCHEMA: Final = f"""
-CREATE TABLE sessions (
+EPOCHS_TABLE: Final = f"""CREATE TABLE epochs (
+    id INTEGER PRIMARY KEY, session_id INTEGER, domain INTEGER, {_EPOCHS});"""
+PFC_TABLE: Final = f"""CREATE TABLE pfc_readings (
+    id INTEGER PRIMARY KEY, session_id INTEGER, domain INTEGER, {_READINGS});"""
+
+TABLES: Final[dict[str, str]] = {
+    "sessions": """CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, exporter TEXT NOT NULL, address TEXT NOT NULL, pen INTEGER NOT NULL,
-    started_ms INTEGER NOT NULL, ended_ms INTEGER, end_reason TEXT);
-CREATE TABLE epochs (
-    session_id INTEGER NOT NULL, domain INTEGER NOT NULL, {_EPOCHS},
-    PRIMARY KEY (session_id, domain, epoch_id)) WITHOUT ROWID;
-CREATE TABLE pfc_readings (session_id INTEGER NOT NULL, domain INTEGER NOT NULL, {_READINGS});
-CREATE TABLE raw_records (
+    started_ms INTEGER NOT NULL, ended_ms INTEGER, end_reason TEXT);""",
+    "epochs": EPOCHS_TABLE,
+    "pfc_readings": PFC_TABLE,
+    "raw_records": """CREATE TABLE raw_records (
     session_id INTEGER NOT NULL, domain INTEGER NOT NULL, epoch_id INTEGER NOT NULL,
-    rule TEXT NOT NULL, fields TEXT NOT NULL, octets BLOB NOT NULL);
-CREATE TABLE dropped (
+    rule TEXT NOT NULL, fields TEXT NOT NULL, octets BLOB NOT NULL);""",
+    "dropped": """CREATE TABLE dropped (
     session_id INTEGER NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL,
-    PRIMARY KEY (session_id, reason)) WITHOUT ROWID;
-PRAGMA user_version = {SCHEMA_VERSION};
+    PRIMARY KEY (session_id, reason)) WITHOUT ROWID;""",
+    "damage": """CREATE TABLE damage (
+    id INTEGER PRIMARY KEY, found_ms INTEGER NOT NULL, file TEXT NOT NULL,
+    table_name TEXT NOT NULL, rows_kept INTEGER NOT NULL, what TEXT NOT NULL);""",
+}
+"""Table -> its definition.
+
+sessions      one Transport Session each; `ended_ms` is NULL while it lasts
+epochs        one epoch each, its latest accepted report and its outcome; `reports` 0: none was
+              accepted, so the counters say nothing
+pfc_readings  readings as they came; no row means no reading, never zero
+raw_records   records kept as they came: with unassigned flag bits, or what made an epoch invalid
+dropped       what the collector passed over or dropped, by reason: no network fact
+damage        a damaged file that was set aside, and what of it could be kept
 """
+
+SCHEMA: Final = "\n".join([
+    *TABLES.values(), f"PRAGMA application_id = {APPLICATION};",
+    f"PRAGMA user_version = {SCHEMA_VERSION};"])
+"""An empty store."""

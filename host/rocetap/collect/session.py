@@ -20,7 +20,7 @@ from ..ipfix.errors import RemoteError
 from ..ipfix.records import Records
 from ..ipfix.templates import Template
 from .bindings import Foreign, PfcBinding, Refused, SequenceBinding, bind
-from .epochs import BookResult, EpochBook
+from .epochs import BookResult, EpochBook, Serials
 from .rules import Rule, check
 from .settings import CollectorSettings
 
@@ -83,6 +83,7 @@ class CollectorSession:
         self.ipfix = CollectingSession(self.settings.pen, self.settings.ipfix)
         self._bound: dict[tuple[int, int], _Bound] = {}
         self._books: dict[int, EpochBook] = {}
+        self._serials = Serials()
         self._told: Counter[str] = Counter()
         self._raw = 0
 
@@ -198,7 +199,8 @@ class CollectorSession:
         book = self._books.get(domain)
         if book is None:
             book = self._books[domain] = EpochBook(
-                self.settings.epochs, lambda: self.contexts - len(self._books[domain]))
+                self.settings.epochs, lambda: self.contexts - len(self._books[domain]),
+                self._serials)
         batch.reports += len(reports)
         result = book.process(reports, check(reports), now_ms)
         self._take(batch, domain, result)

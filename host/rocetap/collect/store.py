@@ -7,9 +7,11 @@ survives a killed process (and, with synchronous FULL, a power cut).
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,19 +20,38 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from ..errors import RocetapError
-from ..ipfix.records import Records
-from .outcomes import EndReason, Outcome, outcomes
-from .rows import pfc_row, sequence_row
-from .schema import EPOCH_COLUMNS, PFC_COLUMNS, REPORT_COLUMNS, SCHEMA, SCHEMA_VERSION
+from ..ipfix.records import Records, words
+from .columns import (
+    INSERT_EPOCH,
+    INSERT_PFC,
+    REPLACE_EPOCH,
+    after_session_end,
+    epoch_values,
+    pfc_values,
+)
+from .contexts import as_rows
+from .filters import Filters
+from .migrations import OLDEST_VERSION, migrate
+from .outcomes import EndReason, Outcome
+from .reading import StoreReader, connect_reader
+from .rescue import is_store, rescue, set_aside
+from .schema import APPLICATION, ROW_SERIAL_BITS, SCHEMA, SCHEMA_VERSION
 from .session import Batch
 
-__all__ = ["SqliteStore", "Store", "StoreError"]
+__all__ = ["SqliteStore", "Store", "StoreDamagedError", "StoreError"]
 
-_APPLICATION: Final = int.from_bytes(b"rtap", "big")
+_log = logging.getLogger(__name__)
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_MAX_SESSIONS: Final = 1 << (63 - ROW_SERIAL_BITS)
+_ALL: Final = Filters()
 
 
 class StoreError(RocetapError):
     """The store cannot be opened, read or written; the text names it and says what to do."""
+
+
+class StoreDamagedError(StoreError):
+    """The file itself is damaged: trying again does not help, opening it anew does."""
 
 
 class Store(Protocol):
@@ -48,7 +69,8 @@ class Store(Protocol):
 class SqliteStore:
     """One SQLite file; see `schema` for its tables.
 
-    `read_only` opens it beside a collector that writes. A writer first ends the sessions that a
+    `read_only` opens it beside a collector that writes. A writer brings an older schema up to
+    date, sets a damaged file aside and keeps what can be read of it, and ends the sessions that a
     killed collector left open: their epochs without a final report become incomplete.
     """
 
@@ -56,15 +78,14 @@ class SqliteStore:
         self.path = Path(path)
         self._lock = threading.Lock()
         with self._errors("open"), ExitStack() as opened:
-            if not read_only:
-                self._own(opened)
-            uri = self.path.absolute().as_uri()
-            self._db = self._connect(f"{uri}?mode=ro" if read_only else uri)
-            opened.callback(self._db.close)
             if read_only:
-                self._check_version()
+                self._db = connect_reader(self.path)
+                opened.callback(lambda: self._db.close())
+                self._check_version(oldest=SCHEMA_VERSION)
             else:
-                self._prepare()
+                self._own(opened)
+                opened.callback(lambda: self._db.close())
+                self._open_writer()
             self._opened = opened.pop_all()
 
     def open_session(self, exporter: str, address: str, pen: int, now_ms: int) -> int:
@@ -72,20 +93,28 @@ class SqliteStore:
             cursor = db.execute(
                 "INSERT INTO sessions (exporter, address, pen, started_ms) VALUES (?, ?, ?, ?)",
                 (exporter, address, pen, now_ms))
-            return int(cursor.lastrowid or 0)
+            session_id = int(cursor.lastrowid or 0)
+            if session_id >= _MAX_SESSIONS:
+                raise StoreError(f"store {self.path}: holds {session_id} sessions, the most it "
+                                 f"can; begin another file")
+            return session_id
 
     def write(self, batches: Sequence[tuple[int, Batch]]) -> None:
         with self._transaction() as db:
+            for (session_id, domain), epochs in _latest(batches).items():
+                # Numbers above all that are stored need no look for the row they would replace.
+                new = epochs["serial"] > self._highest(session_id)
+                for sql, rows in ((REPLACE_EPOCH, epochs[~new]), (INSERT_EPOCH, epochs[new])):
+                    if len(rows):
+                        db.executemany(sql, epoch_values(session_id, domain, rows))
             for session_id, batch in batches:
-                for domain, epochs in batch.epochs:
-                    db.executemany(_INSERT_EPOCH, _epoch_values(session_id, domain, epochs))
                 for domain, readings in batch.pfc:
-                    db.executemany(_INSERT_PFC, _columns(session_id, domain, readings,
-                                                         PFC_COLUMNS))
-                db.executemany(
-                    "INSERT INTO raw_records VALUES (?, ?, ?, ?, ?, ?)",
-                    [(session_id, raw.domain, _signed(raw.epoch_id), raw.rule.name.lower(),
-                      raw.fields, raw.octets) for raw in batch.raw])
+                    db.executemany(INSERT_PFC, pfc_values(session_id, domain, readings))
+                if batch.raw:
+                    db.executemany(
+                        "INSERT INTO raw_records VALUES (?, ?, ?, ?, ?, ?)",
+                        [(session_id, raw.domain, _signed(raw.epoch_id), raw.rule.name.lower(),
+                          raw.fields, raw.octets) for raw in batch.raw])
                 db.executemany(
                     "INSERT INTO dropped VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
                     "SET count = count + excluded.count",
@@ -94,41 +123,40 @@ class SqliteStore:
                     db.execute("UPDATE sessions SET ended_ms = ?, end_reason = ? WHERE id = ?",
                                (*batch.ended, session_id))
 
-    def sequence_rows(self) -> Iterator[dict[str, Any]]:
+    def sequence_rows(self, filters: Filters = _ALL) -> Iterator[dict[str, Any]]:
         """One row an epoch, its latest accepted report by Information Element names, and its
         outcome; see `rows.sequence_row`."""
-        yield from map(sequence_row, self._select(
-            "SELECT epochs.*, sessions.exporter FROM epochs JOIN sessions ON "
-            "sessions.id = epochs.session_id ORDER BY session_id, domain, epoch_id"))
+        with self._errors("read"):
+            yield from self.reader().sequence(filters)
 
-    def pfc_rows(self) -> Iterator[dict[str, Any]]:
+    def pfc_rows(self, filters: Filters = _ALL) -> Iterator[dict[str, Any]]:
         """One row a reading, in the order received; see `rows.pfc_row`."""
-        yield from map(pfc_row, self._select(
-            "SELECT pfc_readings.*, sessions.exporter FROM pfc_readings JOIN sessions ON "
-            "sessions.id = pfc_readings.session_id ORDER BY pfc_readings.rowid"))
+        with self._errors("read"):
+            yield from self.reader().pfc(filters)
 
     def dropped_rows(self) -> Iterator[dict[str, Any]]:
-        """What was passed over or dropped: session_id, reason, count."""
-        return self._select("SELECT * FROM dropped ORDER BY session_id, reason")
+        """What was passed over or dropped: session_id, reason, count, exporter."""
+        with self._errors("read"):
+            yield from self.reader().dropped(_ALL)
 
     def session_rows(self) -> Iterator[dict[str, Any]]:
         """The Transport Sessions: the table's columns."""
-        return self._select("SELECT * FROM sessions ORDER BY id")
+        with self._errors("read"):
+            yield from self.reader().sessions(_ALL)
 
     def raw_rows(self) -> Iterator[dict[str, Any]]:
-        """Records kept raw: the table's columns."""
-        return self._select("SELECT * FROM raw_records ORDER BY rowid")
+        """Records kept raw: the table's columns and exporter."""
+        with self._errors("read"):
+            yield from self.reader().raw(_ALL)
+
+    def reader(self) -> StoreReader:
+        """What reads rows and counts what it had to pass over. Raises StoreError."""
+        with self._errors("read"):
+            return StoreReader(self._db)
 
     def close(self) -> None:
         with self._lock, self._errors("close"):
             self._opened.close()
-
-    def _connect(self, uri: str) -> sqlite3.Connection:
-        # Transactions are ours; the server writes from a thread of its own.
-        db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False,
-                             timeout=10)
-        db.execute("PRAGMA busy_timeout = 10000")
-        return db
 
     def _own(self, opened: ExitStack) -> None:
         """One writer a file: two would end each other's sessions."""
@@ -140,33 +168,95 @@ class SqliteStore:
             raise StoreError(f"store {self.path}: another collector writes to it; stop that one "
                              f"or use another file") from None
 
+    def _open_writer(self) -> None:
+        """Opens the file, or a new one with what could be kept of a damaged one."""
+        try:
+            self._connect_writer()
+            self._prepare()
+            return
+        except sqlite3.DatabaseError as error:
+            if not (_is_damage(error) and is_store(self.path)):
+                raise
+            _log.error("store %s is damaged (%s); it is set aside", self.path, error)
+        self._db.close()
+        aside = set_aside(self.path)
+        self._connect_writer()
+        self._prepare()
+        with self._transaction() as db:
+            kept = rescue(aside, db, time.time_ns() // 1_000_000)
+        self._end_left_open()
+        _log.warning("store %s: of the damaged file, now %s, these rows were kept: %s", self.path,
+                     aside.name, ", ".join(f"{count} {table}" for table, count in kept.items()))
+
+    def _highest(self, session_id: int) -> int:
+        """The highest number of a stored epoch of the session."""
+        first = session_id << ROW_SERIAL_BITS
+        found, = self._db.execute(
+            "SELECT max(id) FROM epochs WHERE id BETWEEN ? AND ?",
+            (first, first + (1 << ROW_SERIAL_BITS) - 1)).fetchone()
+        return 0 if found is None else int(found) - first
+
+    def _connect_writer(self) -> None:
+        # Transactions are ours; the server writes from a thread of its own.
+        self._db = sqlite3.connect(self.path.absolute().as_uri(), uri=True, isolation_level=None,
+                                   check_same_thread=False, timeout=10)
+
     def _prepare(self) -> None:
         empty = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not empty:
-            self._check_version()
+        version = SCHEMA_VERSION if empty else self._check_version(oldest=OLDEST_VERSION)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         # Epochs are written again and again: keep their pages, and copy them back less often.
         self._db.execute("PRAGMA cache_size = -65536")
         self._db.execute("PRAGMA wal_autocheckpoint = 8000")
         if empty:
-            self._db.executescript(
-                f"BEGIN; PRAGMA application_id = {_APPLICATION}; {SCHEMA} COMMIT;")
+            self._db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+            return
+        self._check_whole()
+        if version != SCHEMA_VERSION:
+            with self._transaction() as db:
+                migrate(db, version)
+            _log.info("store %s: brought from schema version %d to %d", self.path, version,
+                      SCHEMA_VERSION)
+        self._end_left_open()
+
+    def _check_whole(self) -> None:
+        """Raises sqlite3.DatabaseError for a file whose pages do not hang together. Reads all of
+        it, so that damage is found here and not in the middle of a run."""
+        found = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            error = sqlite3.DatabaseError(" ".join(found.split()))
+            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise error
+
+    def _end_left_open(self) -> None:
+        self._db.create_function("after_session_end", 1, after_session_end)
         with self._transaction() as db:
-            db.execute("UPDATE epochs SET outcome = ?, ended = ? WHERE outcome = ?",
-                       (Outcome.incomplete, EndReason.session_end, Outcome.open))
+            left = db.execute("SELECT id FROM sessions WHERE ended_ms IS NULL").fetchall()
+            for session_id, in left:
+                first = session_id << ROW_SERIAL_BITS
+                db.execute(
+                    "UPDATE epochs SET outcome = ?, ended = ?, checksum = "
+                    "after_session_end(checksum) WHERE outcome = ? AND id BETWEEN ? AND ?",
+                    (Outcome.incomplete, EndReason.session_end, Outcome.open, first,
+                     first + (1 << ROW_SERIAL_BITS) - 1))
             db.execute("UPDATE sessions SET end_reason = 'collector stopped', ended_ms = "
                        "started_ms WHERE ended_ms IS NULL")
 
-    def _check_version(self) -> None:
+    def _check_version(self, oldest: int) -> int:
         application = self._db.execute("PRAGMA application_id").fetchone()[0]
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if application != _APPLICATION:
+        version: int = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if application != APPLICATION:
             raise StoreError(f"store {self.path}: is a database of another program; use another "
                              f"file")
-        if version != SCHEMA_VERSION:
+        if version > SCHEMA_VERSION:
             raise StoreError(f"store {self.path}: has schema version {version}, this rocetap "
                              f"reads {SCHEMA_VERSION}; use the rocetap that wrote it")
+        if version < oldest:
+            raise StoreError(f"store {self.path}: has schema version {version}, this rocetap "
+                             f"reads {SCHEMA_VERSION}; a collector that opens it brings it up to "
+                             f"date")
+        return version
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -180,23 +270,41 @@ class SqliteStore:
                     self._db.execute("ROLLBACK")
                 raise
 
-    def _select(self, query: str) -> Iterator[dict[str, Any]]:
-        with self._errors("read"):
-            cursor = self._db.execute(query)
-            names = [column[0] for column in cursor.description]
-            for row in cursor:
-                yield dict(zip(names, row, strict=True))
-
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
             hint = "free space" if "full" in str(error) else "check the folder and its permissions"
+            kind = StoreError
             if doing == "read":
                 hint = "the file may be damaged"
-            raise StoreError(
-                f"store {self.path}: cannot {doing}: {_text(error)}; {hint}") from error
+            elif doing == "write" and _is_damage(error):
+                kind = StoreDamagedError
+                hint = "start the collector again: it keeps what can be read in a new file"
+            raise kind(f"store {self.path}: cannot {doing}: {_text(error)}; {hint}") from error
+
+
+def _latest(batches: Sequence[tuple[int, Batch]]) -> dict[tuple[int, int], Records]:
+    """The newest row of each epoch, by session and domain: one write for many changes."""
+    parts: dict[tuple[int, int], list[Records]] = {}
+    for session_id, batch in batches:
+        for domain, epochs in batch.epochs:
+            parts.setdefault((session_id, domain), []).append(epochs)
+    latest = {}
+    for origin, some in parts.items():
+        joined = some[0]
+        if len(some) > 1:
+            moved = np.concatenate([words(epochs) for epochs in some])
+            serials = as_rows(moved)["serial"][::-1]
+            newest = len(serials) - 1 - np.unique(serials, return_index=True)[1]
+            joined = as_rows(moved[newest])
+        latest[origin] = joined
+    return latest
+
+
+def _is_damage(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
 def _text(error: Exception) -> str:
@@ -205,38 +313,3 @@ def _text(error: Exception) -> str:
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _list(column: np.ndarray) -> list[Any]:
-    """Values for SQLite: 64-bit ones in two's complement."""
-    if column.dtype == np.uint64:
-        column = np.ascontiguousarray(column).view(np.int64)
-    values: list[Any] = column.tolist()
-    return values
-
-
-def _columns(
-    session_id: int, domain: int, records: Records, names: Sequence[str],
-) -> Iterator[tuple[Any, ...]]:
-    count = len(records)
-    return zip([session_id] * count, [domain] * count,
-               *(_list(records[name]) for name in names), strict=True)
-
-
-def _epoch_values(session_id: int, domain: int, epochs: Records) -> Iterator[tuple[Any, ...]]:
-    count = len(epochs)
-    report = epochs["report"]
-    return zip([session_id] * count, [domain] * count,
-               *(_list(report[name]) for name in REPORT_COLUMNS),
-               *(_list(epochs[name]) for name in EPOCH_COLUMNS),
-               outcomes(epochs).tolist(), strict=True)
-
-
-def _insert(verb: str, table: str, names: Sequence[str]) -> str:
-    columns = ("session_id", "domain", *names)
-    return f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-
-
-_INSERT_EPOCH: Final = _insert(
-    "INSERT OR REPLACE", "epochs", (*REPORT_COLUMNS, *EPOCH_COLUMNS, "outcome"))
-_INSERT_PFC: Final = _insert("INSERT", "pfc_readings", PFC_COLUMNS)

@@ -164,7 +164,8 @@ def test_drops_of_one_session_add_up(store):
         batch.counters["report.stale"] += 2
         store.write([(session_id, batch)])
     assert list(store.dropped_rows()) == [
-        {"session_id": session_id, "reason": "report.stale", "count": 6}]
+        {"session_id": session_id, "reason": "report.stale", "count": 6,
+         "exporter": "probe-1.example"}]
 
 
 def test_a_reader_beside_the_writer(store, path):
@@ -284,5 +285,5 @@ def test_another_schema_version_is_refused(store, path):
     store.close()
     with pytest.raises(StoreError) as caught:
         SqliteStore(path)
-    assert str(caught.value) == (f"store {path}: has schema version 2, this rocetap reads 1; use "
+    assert str(caught.value) == (f"store {path}: has schema version 3, this rocetap reads 2; use "
                                  f"the rocetap that wrote it")

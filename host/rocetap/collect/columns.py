@@ -1,0 +1,159 @@
+"""Epochs and readings as columns of the store and back, and the checksum of a stored row.
+
+The checksum finds what SQLite does not: a value that changed on the disk. It is the sum, modulo
+2^64, of the row's 64-bit words, each times an odd constant of its place, so that no single changed
+word goes unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ipfix.records import PFC_READING, SEQUENCE_REPORT, Records, words
+from .outcomes import EPOCH, EndReason, Outcome, outcomes
+from .schema import EPOCH_COLUMNS, PFC_COLUMNS, REPORT_COLUMNS, ROW_SERIAL_BITS
+
+__all__ = [
+    "INSERT_EPOCH", "INSERT_PFC", "REPLACE_EPOCH", "after_session_end", "epoch_values",
+    "epochs_agree", "pfc_values", "readings_agree", "row_ids",
+]
+
+_U64 = npt.NDArray[np.uint64]
+_REPORT_WORDS: Final = SEQUENCE_REPORT.itemsize // 8
+_PLACES: Final = _REPORT_WORDS + 7
+_ODD: Final = (np.arange(1, _PLACES + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+               | np.uint64(1))
+_KEPT, _TAIL, _ORIGIN = (slice(_REPORT_WORDS, _REPORT_WORDS + 3), _REPORT_WORDS + 3,
+                         slice(_REPORT_WORDS + 4, _PLACES))
+_ENDED_BITS, _OUTCOME_BITS = np.uint64(16), np.uint64(24)
+
+
+def row_ids(session_id: int, epochs: Records) -> _U64:
+    """Where epochs of a session are filed: shape (epochs,)."""
+    ids: _U64 = np.uint64(session_id << ROW_SERIAL_BITS) | epochs["serial"]
+    return ids
+
+
+def epoch_values(session_id: int, domain: int, epochs: Records) -> Iterator[tuple[Any, ...]]:
+    """Rows for INSERT_EPOCH and REPLACE_EPOCH."""
+    report, ids, ending = epochs["report"], row_ids(session_id, epochs), outcomes(epochs)
+    check = _epoch_checksum(words(epochs)[:, :_REPORT_WORDS],
+                            [epochs[name] for name in ("reports", "missing", "last_seen_ms")],
+                            _tail(epochs, ending), session_id, domain, ids)
+    return zip(_list(ids), repeat(session_id), repeat(domain),
+               *(_list(report[name]) for name in REPORT_COLUMNS),
+               *(_list(epochs[name]) for name in EPOCH_COLUMNS),
+               ending.tolist(), _list(check), strict=False)
+
+
+def pfc_values(session_id: int, domain: int, readings: Records) -> Iterator[tuple[Any, ...]]:
+    """Rows for INSERT_PFC."""
+    check = _pfc_checksum(words(readings), session_id, domain)
+    return zip(repeat(session_id), repeat(domain),
+               *(_list(readings[name]) for name in PFC_COLUMNS), _list(check), strict=False)
+
+
+def epochs_agree(rows: Sequence[dict[str, Any]]) -> npt.NDArray[np.bool_]:
+    """Whether stored epochs are what was written: shape (rows,)."""
+    report, report_fits = _array(rows, SEQUENCE_REPORT, REPORT_COLUMNS)
+    epochs, epoch_fits = _array(rows, EPOCH, EPOCH_COLUMNS)
+    check = _epoch_checksum(
+        words(report), [epochs[name] for name in ("reports", "missing", "last_seen_ms")],
+        _tail(epochs, _column(rows, "outcome")), _column(rows, "session_id"),
+        _column(rows, "domain"), _column(rows, "id"))
+    agree: npt.NDArray[np.bool_] = check == _column(rows, "checksum")
+    return agree & report_fits & epoch_fits
+
+
+def readings_agree(rows: Sequence[dict[str, Any]]) -> npt.NDArray[np.bool_]:
+    """Whether stored readings are what was written: shape (rows,)."""
+    readings, fits = _array(rows, PFC_READING, PFC_COLUMNS)
+    check = _pfc_checksum(words(readings), _column(rows, "session_id"), _column(rows, "domain"))
+    agree: npt.NDArray[np.bool_] = check == _column(rows, "checksum")
+    return agree & fits
+
+
+def after_session_end(checksum: int) -> int:
+    """The checksum of an open epoch once its session's end is written to it."""
+    change = (EndReason.session_end << int(_ENDED_BITS)) + (
+        Outcome.incomplete << int(_OUTCOME_BITS))
+    total = (checksum + change * int(_ODD[_TAIL])) % (1 << 64)
+    return total - (1 << 64) if total >> 63 else total
+
+
+def _epoch_checksum(
+    report: _U64, kept: list[_U64], tail: _U64, session_id: int | _U64, domain: int | _U64,
+    ids: _U64,
+) -> _U64:
+    total: _U64 = report @ _ODD[:_REPORT_WORDS]
+    for column, odd in zip(kept, _ODD[_KEPT], strict=True):
+        total += column * odd
+    total += tail * _ODD[_TAIL]
+    total = _with_origin(total, session_id, domain)
+    total += ids * _ODD[_ORIGIN][2]
+    return total
+
+
+def _pfc_checksum(readings: _U64, session_id: int | _U64, domain: int | _U64) -> _U64:
+    return _with_origin(readings @ _ODD[:readings.shape[1]], session_id, domain)
+
+
+def _with_origin(total: _U64, session_id: int | _U64, domain: int | _U64) -> _U64:
+    for value, odd in zip((session_id, domain), _ODD[_ORIGIN][:2], strict=True):
+        total = total + np.asarray(value, np.uint64).reshape(-1) * odd
+    return total
+
+
+def _tail(epochs: Records, ending: npt.NDArray[Any]) -> _U64:
+    tail = epochs["qualifications"].astype(np.uint64)
+    tail |= epochs["rule"].astype(np.uint64) << np.uint64(8)
+    tail |= epochs["ended"].astype(np.uint64) << _ENDED_BITS
+    tail |= ending.astype(np.uint64) << _OUTCOME_BITS
+    return tail
+
+
+def _list(column: npt.NDArray[Any]) -> list[Any]:
+    """Values for SQLite: 64-bit ones in two's complement."""
+    if column.dtype == np.uint64:
+        column = np.ascontiguousarray(column).view(np.int64)
+    values: list[Any] = column.tolist()
+    return values
+
+
+def _column(rows: Sequence[dict[str, Any]], name: str) -> _U64:
+    return np.array([row[name] for row in rows], np.int64).view(np.uint64)
+
+
+def _array(
+    rows: Sequence[dict[str, Any]], dtype: np.dtype[np.void], names: Sequence[str],
+) -> tuple[Records, npt.NDArray[np.bool_]]:
+    """Stored values in their columns, and whether all of a row fit into them."""
+    records = np.zeros(len(rows), dtype)
+    fits = np.ones(len(rows), np.bool_)
+    for name in names:
+        if name in ("source", "destination"):
+            fits &= np.array([len(row[name]) == 16 for row in rows])
+            octets = b"".join(row[name][:16].ljust(16, b"\0") for row in rows)
+            records[name] = np.frombuffer(octets, "V16")
+        else:
+            column = _column(rows, name)
+            records[name] = column.astype(records[name].dtype)
+            fits &= records[name] == column
+    return records, fits
+
+
+def _insert(verb: str, table: str, names: Sequence[str]) -> str:
+    return f"{verb} INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+_EPOCH_COLUMNS: Final = (
+    "id", "session_id", "domain", *REPORT_COLUMNS, *EPOCH_COLUMNS, "outcome", "checksum")
+INSERT_EPOCH: Final = _insert("INSERT", "epochs", _EPOCH_COLUMNS)
+REPLACE_EPOCH: Final = _insert("REPLACE", "epochs", _EPOCH_COLUMNS)
+INSERT_PFC: Final = _insert("INSERT", "pfc_readings", (
+    "session_id", "domain", *PFC_COLUMNS, "checksum"))

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from rocetap.collect.columns import INSERT_EPOCH, after_session_end
+from rocetap.collect.filters import Filters
+from rocetap.collect.schema import EPOCH_COLUMNS, PFC_COLUMNS, REPORT_COLUMNS
+from rocetap.collect.store import SqliteStore
+from support.ipfix_tools import readings, reports
+from support.store_bench import fill
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = SqliteStore(tmp_path / "store.db")
+    generator = np.random.default_rng(5)
+    rows = reports(40, flags=0x21, requests=generator.integers(1, 1 << 63, 40),
+                   window=generator.integers(1, 1 << 22, 40))
+    rows["ipv6"] = np.arange(40) % 2
+    fill(store, rows, reports(2, first_epoch=100), pfc=readings(8))
+    yield store
+    store.close()
+
+
+def _read(store):
+    reader = store.reader()
+    rows = list(reader.sequence(Filters())), list(reader.pfc(Filters()))
+    return rows, dict(reader.damage)
+
+
+def test_what_is_written_agrees(store):
+    (epochs, pfc), damage = _read(store)
+    assert (len(epochs), len(pfc), damage) == (42, 8, {})
+
+
+@pytest.mark.parametrize("name", ["session_id", "domain", *REPORT_COLUMNS, *EPOCH_COLUMNS,
+                                  "outcome", "checksum"])
+def test_one_changed_value_of_an_epoch_is_found(store, name):
+    change = f"zeroblob(15) || substr({name}, 16)" if name in ("source", "destination") else (
+        f"{name} + 1")
+    row_id = store._db.execute("SELECT id FROM epochs LIMIT 1 OFFSET 20").fetchone()[0]
+    store._db.execute(f"UPDATE epochs SET {name} = {change} WHERE id = {row_id}")
+    (epochs, _), damage = _read(store)
+    assert (len(epochs), damage) == (41, {"epoch": 1})
+
+
+@pytest.mark.parametrize("name", ["session_id", "domain", *PFC_COLUMNS, "checksum"])
+def test_one_changed_value_of_a_reading_is_found(store, name):
+    store._db.execute(f"UPDATE pfc_readings SET {name} = {name} + 1 WHERE id = 5")
+    (_, pfc), damage = _read(store)
+    assert (len(pfc), damage) == (7, {"reading": 1})
+
+
+def test_an_epoch_under_another_number_is_found(store):
+    store._db.execute("UPDATE epochs SET id = id + 1000 WHERE epoch_id = 7")
+    assert _read(store)[1] == {"epoch": 1}
+
+
+@pytest.mark.parametrize("value", ["'text'", "1.5", "x'00'"])
+def test_a_value_of_another_type_is_found(store, value):
+    store._db.execute(f"UPDATE epochs SET requests = {value} WHERE epoch_id = 9")
+    (epochs, _), damage = _read(store)
+    assert (len(epochs), damage) == (41, {"epoch": 1})
+
+
+def test_the_end_of_a_session_keeps_the_checksum(tmp_path):
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    fill(store, reports(50, requests=[1 + (i << 57) for i in range(50)]), end=False)
+    store.close()
+    store = SqliteStore(path)
+    (epochs, _), damage = _read(store)
+    assert [row["outcome"] for row in epochs] == ["incomplete"] * 50
+    assert not damage
+    store.close()
+
+
+def test_checksums_are_signed():
+    assert all(-(1 << 63) <= after_session_end(value) < 1 << 63
+               for value in (0, -1, (1 << 63) - 1, -(1 << 63)))
+
+
+def test_every_column_is_written():
+    assert INSERT_EPOCH.count("?") == 3 + len(REPORT_COLUMNS) + len(EPOCH_COLUMNS) + 2

@@ -1,0 +1,112 @@
+"""Stores of older versions, as those versions wrote them, brought up to date."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from rocetap.collect.filters import Filters
+from rocetap.collect.migrations import OLDEST_VERSION, migrate
+from rocetap.collect.schema import SCHEMA_VERSION, TABLES
+from rocetap.collect.store import SqliteStore, StoreError
+from support.ipfix_tools import reports
+from support.store_bench import fill
+
+DATA = Path(__file__).with_name("data")
+MOST = (1 << 64) - 1
+
+
+def _old(version, path):
+    """A store as rocetap of that schema version left it: two sessions, the second one cut."""
+    db = sqlite3.connect(path)
+    db.executescript((DATA / f"store_v{version}.sql").read_text())
+    db.close()
+    return path
+
+
+def _layout(path):
+    db = sqlite3.connect(path)
+    tables = {table: db.execute(f"PRAGMA table_xinfo({table})").fetchall()
+              for table, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    numbers = [db.execute(f"PRAGMA {name}").fetchone()[0]
+               for name in ("user_version", "application_id")]
+    db.close()
+    return tables, numbers
+
+
+@pytest.mark.parametrize("version", range(OLDEST_VERSION, SCHEMA_VERSION))
+def test_a_store_of_any_older_version_gets_the_schema_of_a_new_one(tmp_path, version):
+    old = _old(version, tmp_path / "old.db")
+    SqliteStore(old).close()
+    SqliteStore(tmp_path / "new.db").close()
+    assert _layout(old) == _layout(tmp_path / "new.db")
+    assert set(_layout(old)[0]) == set(TABLES)
+
+
+@pytest.fixture
+def upgraded(tmp_path):
+    store = SqliteStore(_old(1, tmp_path / "old.db"))
+    yield store
+    store.close()
+
+
+def test_version_1_keeps_every_value(upgraded):
+    reader = upgraded.reader()
+    rows = list(reader.sequence(Filters()))
+    assert not reader.damage
+    assert [(row["transportSession"], row["rdmaSequenceEpochId"], row["outcome"])
+            for row in rows] == [
+        (1, 1, "complete"), (1, 2, "complete"), (1, 3, "incomplete"), (1, 4, "incomplete"),
+        (1, 5, "invalid"), (1, 6, "complete"),
+        (2, 1, "complete"), (2, 2, "complete"), (2, 3, "incomplete"), (2, 4, "incomplete"),
+        (2, 5, "invalid"), (2, 6, "complete")]
+    first, second, third, fourth, fifth, _ = rows[:6]
+    assert first["requestPacketTotalCount"] == MOST
+    assert first["repeatedPsnTotalCount"] == MOST - 1
+    assert (second["sourceIPv6Address"], second["destinationIPv6Address"]) == (
+        "2001:db8::1", "2001:db8::2")
+    assert (second["skippedPsnTotalCount"], second["filledPsnTotalCount"]) == (5, 5)
+    assert (third["dot1qVlanId"], third["endReason"]) == (100, "session_end")
+    assert (fourth["qualifications"], fourth["reportsMissing"]) == (["firstReportMissing"], 2)
+    assert fifth["invalidReason"] == "total_decreased"
+    assert rows[8]["endReason"] == "session_end"
+    assert [row["pfcControlFrameTotalCount"] for row in reader.pfc(Filters())] == [MOST, 6, 7] * 2
+    assert [row["exporter"] for row in reader.raw(Filters())] == [
+        "probe-1.example", "probe-2.example"]
+    assert [row["count"] for row in reader.dropped(Filters())] == [1, 1]
+    assert [row["end_reason"] for row in reader.sessions(Filters())] == [
+        "closed by the exporter", "collector stopped"]
+    assert not reader.damage
+
+
+def test_an_upgraded_store_goes_on(upgraded):
+    fill(upgraded, reports(3, flags=0x21))
+    assert [row["transportSession"] for row in upgraded.sequence_rows()] == [
+        *[1] * 6, *[2] * 6, *[3] * 3]
+
+
+def test_a_reader_does_not_change_an_old_store(tmp_path):
+    path = _old(1, tmp_path / "old.db")
+    before = path.read_bytes()
+    with pytest.raises(StoreError) as caught:
+        SqliteStore(path, read_only=True)
+    assert str(caught.value) == (
+        f"store {path}: has schema version 1, this rocetap reads 2; a collector that opens it "
+        f"brings it up to date")
+    assert path.read_bytes() == before
+
+
+def test_a_migration_that_fails_leaves_the_old_store(tmp_path):
+    path = _old(1, tmp_path / "old.db")
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE damage (x)")
+    db.close()
+    tables = set(_layout(path)[0])
+    with pytest.raises(StoreError, match="table damage already exists"):
+        SqliteStore(path)
+    assert set(_layout(path)[0]) == tables
+    assert _layout(path)[1][0] == 1
+
+
+def test_nothing_is_done_to_the_version_of_today():
+    migrate(sqlite3.connect(":memory:"), SCHEMA_VERSION)
