@@ -25,8 +25,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from rocetap.errors import RocetapError
 
 __all__ = [
-    "COLLECTOR", "EXPORTER", "Credentials", "PkiError", "check_credentials", "credentials", "init",
-    "issue",
+    "COLLECTOR", "EXPORTER", "Credentials", "PkiError", "check_credentials", "credentials",
+    "expiry_times", "init", "issue",
 ]
 
 EXPORTER = "exporter"
@@ -81,6 +81,17 @@ def check_credentials(files: Credentials, now: datetime.datetime) -> x509.Certif
     if _public_octets(key.public_key()) != _public_octets(certificate.public_key()):
         raise PkiError(f"{files.key} is not the key of {files.certificate}")
     return certificate
+
+
+def expiry_times(files: Credentials) -> dict[str, int]:
+    """When validity ends, in seconds since 1970: "certificate", and "authority", of which the
+    latest counts when the file holds several."""
+    return {"certificate": _ends(_load_certificates(files.certificate)[:1]),
+            "authority": _ends(_load_certificates(files.authority))}
+
+
+def _ends(certificates: list[x509.Certificate]) -> int:
+    return max(int(one.not_valid_after_utc.timestamp()) for one in certificates)
 
 
 def init(directory: Path, exporter: str, collector: str, *, days: int = DEFAULT_DAYS,

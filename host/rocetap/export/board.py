@@ -5,17 +5,19 @@ The daemon makes them in one thread of their own, the replay in its own thread.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
+from rocetap.export.boardstate import line_counts
 from rocetap.export.clock import BoardClock, Pairing
 from rocetap.export.provision import Placement, Provisioner
 from rocetap.ipfix.records import PFC_READING, Records
 from rocetap.link.driver import BoardInfo, Driver
-from rocetap.link.errors import LinkTimeout
+from rocetap.link.errors import LinkTimeout, TableFull
 from rocetap.link.poll import BoardCounters, read_counters
 from rocetap.link.records import RECORD_DTYPE, RecordArray
 from rocetap.provisioning import Provisioning
@@ -124,6 +126,28 @@ class Board:
         """A reading of every PFC counter, without records."""
         self._pair()
         return self._with_counters(_no_records())
+
+    def reprovision(self, provisioning: Provisioning) -> list[Placement]:
+        """Brings the running board to another provisioning: a connection of which anything changed
+        closes its epoch, the others go on. The new placements, in the provisioning's order.
+
+        Raises BoardTooSmallError or TableFull, and then keeps the provisioning it had.
+        """
+        if self._provisioner is None:
+            raise ValueError("not started: there is nothing to change")
+        before = self._provisioning
+        try:
+            placed = self._provisioner.apply(provisioning)
+        except TableFull:
+            self._provisioner.apply(before)
+            raise
+        self._provisioning = provisioning
+        return placed
+
+    @property
+    def line_counts(self) -> Counter[str]:
+        """What went wrong on the line so far."""
+        return line_counts(self._driver)
 
     def poll(self, timeout_s: float) -> RecordArray:
         """Records that the board pushes of its own accord: epochs that closed. Waits for the first

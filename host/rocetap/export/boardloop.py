@@ -8,20 +8,26 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from rocetap.export.board import Board
+import numpy as np
+
+from rocetap.export.board import Board, Sample
 from rocetap.export.clock import BoardClock
 from rocetap.export.epochs import EpochBook
 from rocetap.export.hub import LOG, Hub
+from rocetap.export.provision import BoardTooSmallError, check_fits
 from rocetap.ipfix.records import Records
 from rocetap.link.driver import BoardInfo, Driver
-from rocetap.link.errors import LinkError
+from rocetap.link.errors import LinkError, TableFull
 from rocetap.link.records import RecordArray
 from rocetap.provisioning import Provisioning
+from rocetap.spec.flags import SequenceFlag
 from rocetap.spec.records import RecordKind
 
 __all__ = ["BoardLoop"]
 
 _POLL_S: Final = 0.05
+_LONGEST_WAIT_S: Final = 5.0
+"""Between two tries to open the line: a cable that was put back is found soon."""
 _T = TypeVar("_T")
 
 
@@ -42,6 +48,7 @@ class BoardLoop:
         self._clock = BoardClock()
         self._board: Board | None = None
         self._contexts = 0
+        self._boot_id: int | None = None
         self._thread = ThreadPoolExecutor(1, "rocetap-board")
 
     async def start(self) -> None:
@@ -50,13 +57,20 @@ class BoardLoop:
         async with hub.lock:
             board, info = await self._in_thread(self._open)
             self._board, self._contexts = board, info.connections
-            hub.statistics.board_starts += 1
+            state = hub.board
+            state.up, state.info = True, info
+            state.starts += 1
+            restarted = self._boot_id is not None and info.boot_id != self._boot_id
+            state.restarts += restarted
+            self._boot_id = info.boot_id
             hub.drop("board_restart", hub.queue.clear())
             if hub.book is not None:
                 hub.book.board_restarted()
                 self._tell_placements(hub.book)
-        LOG.info("board ready: %d connections, %d contexts, %d ports", len(board.placements),
-                 info.connections, info.ports)
+        line = (f"board ready: {len(board.placements)} connections, {info.connections} contexts, "
+                f"{info.ports} ports" + "; it was reset since" * restarted)
+        if not hub.states.good("board", line):
+            LOG.info("%s", line, extra={"fields": {"what": "board"}})
         hub.board_is_up.set()
 
     def _open(self) -> tuple[Board, BoardInfo]:
@@ -73,6 +87,7 @@ class BoardLoop:
     async def run(self) -> None:
         """Until the daemon is told to end."""
         backoff = self._hub.backoff()
+        backoff.cap = min(backoff.cap, _LONGEST_WAIT_S)
         due = self._hub.monotonic()
         while not self._hub.stop.is_set():
             try:
@@ -80,7 +95,7 @@ class BoardLoop:
                     await self.start()
                     backoff.reset()
                 due = await self._turn(due)
-            except LinkError as error:
+            except (LinkError, BoardTooSmallError) as error:
                 await self._lost(error)
                 await self._hub.wait_or_stop(backoff.next())
 
@@ -107,6 +122,29 @@ class BoardLoop:
             hub.book = EpochBook(self._contexts, self._clock)
             self._tell_placements(hub.book)
 
+    async def reprovision(self, provisioning: Provisioning) -> None:
+        """Changes what the board watches, now or, while it is away, when it comes back. Raises
+        BoardTooSmallError or TableFull, and then nothing has changed."""
+        hub = self._hub
+        async with hub.lock:
+            board = self._board
+            if board is None:
+                if hub.board.info is not None:
+                    check_fits(hub.board.info, provisioning)
+                self._provisioning = provisioning
+                return
+            try:
+                await self._in_thread(board.reprovision, provisioning)
+                self._provisioning = provisioning
+            except (TableFull, BoardTooSmallError):
+                raise
+            except LinkError as error:
+                self._provisioning = provisioning
+                await self._lost(error)
+            finally:
+                if hub.book is not None:
+                    self._tell_placements(hub.book)
+
     async def close_contexts(self, contexts: list[int]) -> None:
         """Closes some epochs; their final records come with the next turn."""
         async with self._hub.lock:
@@ -122,8 +160,7 @@ class BoardLoop:
             if self._board is not None:
                 try:
                     self._put(await self._in_thread(self._board.close_epochs))
-                    sample = await self._in_thread(self._board.read_pfc)
-                    self._put_readings(sample.readings)
+                    self._put_sample(await self._in_thread(self._board.read_pfc))
                 except LinkError as error:
                     await self._lost(error)
 
@@ -137,16 +174,29 @@ class BoardLoop:
             if now >= due:
                 sample = await self._in_thread(self._board.sample)
                 self._put(sample.records)
-                self._put_readings(sample.readings)
+                self._put_sample(sample)
+                self._note_duration(hub.monotonic() - now)
                 due = max(due + hub.settings.interval, now)  # a late turn is not made up for
             else:
                 self._put(await self._in_thread(self._board.poll, min(_POLL_S, due - now)))
         await asyncio.sleep(0)
         return due
 
-    async def _lost(self, error: LinkError) -> None:
-        self._hub.log_seldom(f"board lost: {error}; trying again")
+    def _note_duration(self, seconds: float) -> None:
+        hub = self._hub
+        hub.board.sampled_at, hub.board.sample_s = hub.monotonic(), seconds
+        if seconds > hub.settings.interval:
+            hub.states.bad("interval", f"a sample of the board took {seconds:.2f} s, more than the "
+                           f"interval of {hub.settings.interval:g} s: give a longer interval, or "
+                           "a faster line")
+        else:
+            hub.states.good("interval", "samples fit the interval again")
+
+    async def _lost(self, error: LinkError | BoardTooSmallError) -> None:
+        self._hub.states.bad("board", f"board lost: {error}; trying again")
         self._hub.board_is_up.clear()
+        self._hub.board.up = False
+        self._hub.board.line_closed()
         board, self._board = self._board, None
         if board is not None:
             with contextlib.suppress(LinkError):
@@ -154,6 +204,10 @@ class BoardLoop:
 
     def _put(self, records: RecordArray) -> None:
         hub = self._hub
+        hub.statistics.violations += int(np.count_nonzero(
+            (records["kind"] == RecordKind.DISABLED)
+            | ((records["kind"] == RecordKind.SEQUENCE)
+               & ((records["flags"] & SequenceFlag.profileViolation) != 0))))
         records = records[records["kind"] == RecordKind.SEQUENCE]
         hub.statistics.produced += len(records)
         if hub.book is None:
@@ -161,6 +215,15 @@ class BoardLoop:
         elif len(records):
             hub.queue.put_records(records)
             hub.filled.set()
+
+    def _put_sample(self, sample: Sample) -> None:
+        state = self._hub.board
+        if sample.counters is not None:
+            state.take_counters(sample.counters)
+        if self._board is not None:
+            state.take_line(self._board.line_counts)
+        state.clock_error_ns = self._clock.error
+        self._put_readings(sample.readings)
 
     def _put_readings(self, readings: Records) -> None:
         if self._hub.book is not None:

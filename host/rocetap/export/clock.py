@@ -7,16 +7,19 @@ took. The map is piecewise linear over board time and changes from the latest pa
 - the host's clock is ahead of the map: the map steps forward to it;
 - it is behind (its clock was set back, or the board's crystal runs fast): the map runs at half
   speed until both agree. Time stamps stay monotone, and `error` says how far off they are.
+
+A board that was reset starts its clock again; the map then goes on from where it was.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NS_PER_MS", "BoardClock", "Pairing"]
+__all__ = ["NS_PER_MS", "BoardClock", "ExportClock", "Pairing"]
 
 NS_PER_MS = 1_000_000
 _KEPT = 64
@@ -62,6 +65,7 @@ class BoardClock:
     def __init__(self) -> None:
         self._segments: list[_Segment] = []
         self._paired_at = 0
+        self._floor = 0
         self._behind = 0
         self._error = 0
 
@@ -77,8 +81,10 @@ class BoardClock:
         return self._error + self._behind
 
     def restart(self) -> None:
-        """The board was reset: its clock has started again. UTC of earlier records stays as it
-        was, for nothing of that board time comes any more."""
+        """The board's clock may have started again, as after a reset. What the map gave at the
+        latest pairing is the least that the next one gives."""
+        if self._segments:
+            self._floor = max(self._floor, self._segment_at(self._paired_at).at(self._paired_at))
         self._segments = []
         self._behind = 0
         self._error = 0
@@ -86,17 +92,15 @@ class BoardClock:
     def pair(self, pairing: Pairing) -> None:
         """Takes a pairing in. A board time before the latest pairing's is a clock that was set
         anew, as by `restart`."""
-        if not self._segments or pairing.board < self._paired_at:
-            self._segments = [_Segment(pairing.board, pairing.utc)]
-            self._behind = 0
-        else:
-            self._follow(pairing)
+        if pairing.board < self._paired_at:
+            self.restart()
+        mapped = (self._segment_at(pairing.board).at(pairing.board) if self._segments
+                  else max(pairing.utc, self._floor))
+        self._follow(pairing, mapped)
         self._paired_at = pairing.board
         self._error = pairing.error
 
-    def _follow(self, pairing: Pairing) -> None:
-        latest = self._segment_at(pairing.board)
-        mapped = latest.at(pairing.board)
+    def _follow(self, pairing: Pairing, mapped: int) -> None:
         self._segments = [one for one in self._segments if one.board < pairing.board]
         self._behind = max(0, mapped - pairing.utc)
         if self._behind:
@@ -132,3 +136,26 @@ class BoardClock:
     def to_ms(self, board: npt.ArrayLike) -> npt.NDArray[np.uint64]:
         """UTC in whole milliseconds, as IPFIX's dateTimeMilliseconds (RFC 7011, 6.1.8)."""
         return (np.maximum(self.to_ns(board), 0) // NS_PER_MS).astype(np.uint64)
+
+
+class ExportClock:
+    """The host's own clock under the same rule, for the Export Time of messages: it follows a step
+    forward at once, gives a step back at half speed, and never runs backwards.
+
+    `wall`: UTC in ns. `monotonic`: seconds.
+    """
+
+    def __init__(self, wall: Callable[[], int], monotonic: Callable[[], float]) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self._map = BoardClock()
+        self._latest_ms = 0
+
+    def now_ms(self, at_least_ms: int = 0) -> int:
+        """UTC in ms: not before `at_least_ms`, the latest time stamp that will be sent, for the
+        board's map and this one are paired at different moments."""
+        mark = int(self._monotonic() * 1e9)
+        utc = self._wall()
+        self._map.pair(Pairing(utc, mark, utc))
+        self._latest_ms = max(int(self._map.to_ms([mark])[0]), at_least_ms, self._latest_ms)
+        return self._latest_ms

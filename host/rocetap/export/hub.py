@@ -12,27 +12,30 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from rocetap.export.backoff import Backoff
+from rocetap.export.boardstate import BoardState
+from rocetap.export.clock import ExportClock
 from rocetap.export.endpoint import Endpoint
 from rocetap.export.epochs import EpochBook
 from rocetap.export.queue import ReportQueue
 from rocetap.export.tls import Limits
 from rocetap.spec.elements import DEFAULT_PEN
+from rocetap.telemetry.logs import StateLog
 
 __all__ = ["LOG", "Hub", "Settings", "Statistics", "Stopped"]
 
 LOG: Final = logging.getLogger("rocetap.export")
-_REPEAT_LOG_S: Final = 60.0
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the daemon is told. `interval` in seconds, `queue_limit` in records."""
+    """What the daemon is told. `interval` in seconds, `queue_limit` in records. `domain` None: the
+    provisioning's."""
 
     endpoint: Endpoint
     collector_name: str
     interval: float = 10.0
-    domain: int = 1
+    domain: int | None = None
     pen: int = DEFAULT_PEN
     queue_limit: int = 100_000
     limits: Limits = field(default_factory=Limits)
@@ -45,7 +48,9 @@ class Statistics:
     `produced`: records that the board gave. Each is in `sent`, in the hub's `drops` under its
     reason, or waits in the queue. `in_doubt`: records among `sent` whose session then broke, so
     that the collector may not have them all. `proof`: how the collector of the latest session
-    showed that it accepts us.
+    showed that it accepts us. `closed`: final reports sent, by closure flag, "ordinary" without
+    one. `violations`: connections that the board disabled for an operation outside the profile.
+    `reloads`: of the provisioning, by outcome.
     """
 
     produced: int = 0
@@ -54,8 +59,11 @@ class Statistics:
     in_doubt: int = 0
     sessions: int = 0
     attempts: int = 0
-    board_starts: int = 0
     proof: str = ""
+    epochs: int = 0
+    closed: Counter[str] = field(default_factory=Counter)
+    violations: int = 0
+    reloads: Counter[str] = field(default_factory=Counter)
 
 
 class Stopped(Exception):
@@ -67,6 +75,7 @@ class Hub:
 
     `lock` holds board and queue together: a sample that began before a session's epochs were
     restarted must not enter that session's queue. `book` is None while there is no session.
+    `renew`: the session shall end in order and another begin. `states`: one log line a change.
     """
 
     def __init__(self, settings: Settings, monotonic: Callable[[], float] = time.monotonic,
@@ -77,21 +86,23 @@ class Hub:
         self.wall = wall
         self.backoff = backoff
         self.statistics = Statistics()
+        self.board = BoardState()
+        self.states = StateLog(LOG, monotonic)
+        self.domain = settings.domain or 0
         self.queue = ReportQueue(settings.queue_limit)
         self.book: EpochBook | None = None
         self.lock = asyncio.Lock()
         self.filled = asyncio.Event()
         self.board_is_up = asyncio.Event()
+        self.renew = asyncio.Event()
         self.stop = asyncio.Event()
         self._drops: Counter[str] = Counter()
-        self._logged: dict[str, float] = {}
+        self._export_clock = ExportClock(wall, monotonic)
 
     @property
     def drops(self) -> Counter[str]:
         """Records dropped so far by reason, those of the queue and of the book among them."""
-        queue = Counter({reason: count for reason, count in self.queue.drops.items()
-                         if reason != "superseded"})
-        return self._drops + queue + (self.book.drops if self.book else Counter())
+        return self._drops + self.queue.drops + (self.book.drops if self.book else Counter())
 
     def drop(self, reason: str, count: int) -> None:
         """Counts `count` records that go nowhere."""
@@ -105,9 +116,10 @@ class Hub:
             self._drops += self.book.drops
             self.book = None
 
-    def export_time(self) -> int:
-        """Seconds since 1970, modulo 2^32 as the header's field has it (RFC 7011, 3.1)."""
-        return self.wall() // 1_000_000_000 & 0xFFFF_FFFF
+    def export_time(self, at_least_ms: int = 0) -> int:
+        """Seconds since 1970, modulo 2^32 as the header's field has it (RFC 7011, 3.1): never less
+        than before, nor than `at_least_ms`."""
+        return self._export_clock.now_ms(at_least_ms) // 1000 & 0xFFFF_FFFF
 
     async def wait_or_stop(self, seconds: float) -> None:
         """Waits, but not beyond the call to end."""
@@ -127,12 +139,3 @@ class Hub:
             for one in (task, stop):
                 one.cancel()
             await asyncio.gather(task, stop, return_exceptions=True)
-
-    def log_seldom(self, line: str) -> None:
-        """A warning at once when it is new, then once in a while, however often it comes."""
-        now = self.monotonic()
-        recent = {one: then for one, then in self._logged.items() if now - then < _REPEAT_LOG_S}
-        if line not in recent:
-            recent[line] = now
-            LOG.warning("%s", line)
-        self._logged = recent

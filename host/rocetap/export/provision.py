@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from rocetap.errors import RocetapError
-from rocetap.link.driver import Driver
+from rocetap.link.driver import BoardInfo, Driver
 from rocetap.link.table import ConnectionTable, apply_writes
 from rocetap.provisioning import Connection, Provisioning
 from rocetap.spec.registers import OperationKind
 
-__all__ = ["BoardTooSmallError", "Placement", "Provisioner"]
+__all__ = ["BoardTooSmallError", "Placement", "Provisioner", "check_fits"]
 
 _TAGS: Final = 1 << 16
 
@@ -34,6 +34,25 @@ class Placement:
     tag: int
     connection: Connection
     observation_point: int
+
+
+def check_fits(board: BoardInfo, provisioning: Provisioning) -> None:
+    """Raises BoardTooSmallError when a board of that size has no room for all that."""
+    connections = provisioning.connections
+    if len(connections) > board.connections:
+        raise BoardTooSmallError(
+            f"{len(connections)} connections, but the board has contexts for "
+            f"{board.connections}: leave some out of the provisioning, or use a board built "
+            "for more")
+    if len(provisioning.ports) > board.ports:
+        raise BoardTooSmallError(
+            f"{len(provisioning.ports)} ports, but the board has {board.ports}: leave some "
+            "out of the provisioning, or use a board built for more")
+    widest = max((one.window for one in connections), default=1)
+    if widest > board.max_window:
+        raise BoardTooSmallError(
+            f"window {widest} is more than the board was built for: give 1 to "
+            f"{board.max_window}")
 
 
 class Provisioner:
@@ -60,21 +79,7 @@ class Provisioner:
 
     def check(self, provisioning: Provisioning) -> None:
         """Raises BoardTooSmallError, with the board unchanged, if it has no room for all that."""
-        board, connections = self._board, provisioning.connections
-        if len(connections) > board.connections:
-            raise BoardTooSmallError(
-                f"{len(connections)} connections, but the board has contexts for "
-                f"{board.connections}: leave some out of the provisioning, or use a board built "
-                "for more")
-        if len(provisioning.ports) > board.ports:
-            raise BoardTooSmallError(
-                f"{len(provisioning.ports)} ports, but the board has {board.ports}: leave some "
-                "out of the provisioning, or use a board built for more")
-        widest = max((one.window for one in connections), default=1)
-        if widest > board.max_window:
-            raise BoardTooSmallError(
-                f"window {widest} is more than the board was built for: give 1 to "
-                f"{board.max_window}")
+        check_fits(self._board, provisioning)
 
     def apply(self, provisioning: Provisioning) -> list[Placement]:
         """Makes the board watch these connections and no others; returns the new placements, in

@@ -21,8 +21,9 @@ __all__ = ["ReportQueue"]
 class ReportQueue:
     """Up to `limit` board records, oldest first out, and the latest PFC readings.
 
-    `drops` counts by reason: "snapshot" and "final" (records, oldest first, that found the queue
-    full), "superseded" (PFC readings that a later reading of all counters replaced).
+    `drops` counts records by reason: "snapshot" and "final" (oldest first) found the queue full.
+    `readings_dropped`: PFC readings that a later reading of all counters replaced, or that were
+    cleared.
     """
 
     def __init__(self, limit: int) -> None:
@@ -32,10 +33,16 @@ class ReportQueue:
         self._records = np.zeros(0, RECORD_DTYPE)
         self._readings = np.zeros(0, PFC_READING)
         self.drops: Counter[str] = Counter()
+        self.readings_dropped = 0
 
     def __len__(self) -> int:
         """Records and readings that wait."""
         return len(self._records) + len(self._readings)
+
+    @property
+    def records(self) -> int:
+        """Records that wait."""
+        return len(self._records)
 
     def put_records(self, records: RecordArray) -> None:
         """Adds records; the oldest snapshots, then the oldest finals, make room."""
@@ -55,7 +62,7 @@ class ReportQueue:
 
     def put_readings(self, readings: Records) -> None:
         """Replaces the waiting readings by a later reading of all counters."""
-        self._count("superseded", len(self._readings))
+        self.readings_dropped += len(self._readings)
         self._readings = readings
 
     def take(self, most: int) -> tuple[RecordArray, Records]:
@@ -65,8 +72,9 @@ class ReportQueue:
         return records, readings
 
     def clear(self) -> int:
-        """Forgets everything, as a new session must; how many records and readings that were."""
-        count = len(self)
+        """Forgets everything, as a new session must; how many records that were."""
+        count = len(self._records)
+        self.readings_dropped += len(self._readings)
         self._records = np.zeros(0, RECORD_DTYPE)
         self._readings = np.zeros(0, PFC_READING)
         return count

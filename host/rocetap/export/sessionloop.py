@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
+from collections.abc import Callable
 from typing import Final
+
+import numpy as np
 
 from rocetap.export.boardloop import BoardLoop
 from rocetap.export.hub import LOG, Hub, Stopped
 from rocetap.export.tls import IdentityError, RefusedError, Session, SessionError, connect
 from rocetap.ipfix.exporting import ExportingSession
+from rocetap.ipfix.records import Records
+from rocetap.spec.flags import CLOSURE_REASONS, SequenceFlag
 
 __all__ = ["SessionLoop"]
 
@@ -25,10 +31,12 @@ class SessionLoop:
 
     Each session is a Transport Session of its own: Templates first, sequence number 0, nothing of
     the one before. `run` raises IdentityError or RefusedError only while no session was accepted
-    yet; later the same is tried again, for certificates are renewed.
+    yet; later the same is tried again, for certificates are renewed. `context`: asked before each
+    handshake.
     """
 
-    def __init__(self, hub: Hub, board: BoardLoop, context: ssl.SSLContext) -> None:
+    def __init__(self, hub: Hub, board: BoardLoop,
+                 context: Callable[[], ssl.SSLContext]) -> None:
         self._hub = hub
         self._board = board
         self._context = context
@@ -50,19 +58,21 @@ class SessionLoop:
                     raise
                 failure = error
             else:
-                backoff.reset()
+                begun = hub.monotonic()
                 failure = await self._use(session, exporting)
+                if hub.monotonic() - begun >= backoff.cap:
+                    backoff.reset()  # a collector that ends each session at once is no success
             if failure is not None:
-                hub.log_seldom(f"{failure}; trying again")
+                hub.states.bad("collector", f"{failure}; trying again")
                 await hub.wait_or_stop(backoff.next())
 
     async def _connect(self) -> tuple[Session, ExportingSession]:
         """A session that the collector is proved to accept, its Templates sent."""
         hub, settings = self._hub, self._hub.settings
         session = await hub.or_stop(connect(
-            settings.endpoint, settings.collector_name, self._context, settings.limits))
+            settings.endpoint, settings.collector_name, self._context(), settings.limits))
         try:
-            exporting = ExportingSession(settings.domain, settings.pen)
+            exporting = ExportingSession(hub.domain, settings.pen)
             await session.send(exporting.start(hub.export_time()))
             hub.statistics.proof = await hub.or_stop(session.prove_acceptance())
         except BaseException:
@@ -77,10 +87,13 @@ class SessionLoop:
         orderly = False
         try:
             await self._wait_for_board(session)
+            hub.renew.clear()
             await self._board.begin_book()
             hub.statistics.sessions += 1
-            LOG.info("session to collector %s accepted, shown by %s", hub.settings.endpoint,
-                     hub.statistics.proof)
+            line = (f"session to collector {hub.settings.endpoint} accepted, shown by "
+                    f"{hub.statistics.proof}")
+            if not hub.states.good("collector", line):
+                LOG.info("%s", line, extra={"fields": {"what": "collector"}})
             await self._send_until_stop(session, exporting)
             await self._board.close_epochs()
             await self._send_queue(session, exporting)
@@ -89,7 +102,8 @@ class SessionLoop:
                 LOG.warning("collector %s did not confirm the end of the session",
                             hub.settings.endpoint)
         except SessionError as error:
-            return error
+            in_doubt = hub.statistics.sent - sent_before
+            return type(error)(f"{error}; {in_doubt} reports of it are in doubt")
         finally:
             await session.abort()
             if not orderly:
@@ -106,7 +120,8 @@ class SessionLoop:
     async def _send_until_stop(self, session: Session, exporting: ExportingSession) -> None:
         book = self._hub.book
         assert book is not None
-        while not self._hub.stop.is_set() and not book.exhausted:
+        hub = self._hub
+        while not hub.stop.is_set() and not hub.renew.is_set() and not book.exhausted:
             if not len(self._hub.queue):
                 self._hub.filled.clear()
                 await self._wait_filled(session)
@@ -117,7 +132,8 @@ class SessionLoop:
 
     async def _wait_filled(self, session: Session) -> None:
         ended = asyncio.ensure_future(session.wait_ended())
-        others = [asyncio.ensure_future(one.wait()) for one in (self._hub.filled, self._hub.stop)]
+        hub = self._hub
+        others = [asyncio.ensure_future(one.wait()) for one in (hub.filled, hub.stop, hub.renew)]
         try:
             await asyncio.wait([ended, *others], return_when=asyncio.FIRST_COMPLETED)
             if ended.done():
@@ -132,10 +148,28 @@ class SessionLoop:
         assert hub.book is not None
         while len(hub.queue):
             records, readings = hub.queue.take(_MOST_AT_ONCE)
+            before = hub.book.epochs_given
             reports = hub.book.serialize(records)
-            now = hub.export_time()
+            now = hub.export_time(_latest_ms(reports, readings))
             messages = exporting.sequence(reports, now) + exporting.pfc(readings, now)
             # Counted before the wait: what a session that breaks now took is in doubt.
             hub.statistics.sent += len(reports)
             hub.statistics.readings_sent += len(readings)
+            hub.statistics.epochs += hub.book.epochs_given - before
+            hub.statistics.closed += _closures(reports)
             await session.send(messages)
+
+
+def _latest_ms(reports: Records, readings: Records) -> int:
+    """The latest time stamp among them, 0 without any."""
+    return max(int(reports["flow_end_ms"].max(initial=0)),
+               int(readings["time_ms"].max(initial=0)))
+
+
+def _closures(reports: Records) -> Counter[str]:
+    """Final reports by closure flag; one with two flags counts under both."""
+    flags = reports["flags"][(reports["flags"] & SequenceFlag.finalEpoch) != 0]
+    counts = {flag.name or "": int(np.count_nonzero(flags & flag))
+              for flag in SequenceFlag if flag & CLOSURE_REASONS}
+    counts["ordinary"] = int(np.count_nonzero((flags & CLOSURE_REASONS) == 0))
+    return Counter({name: count for name, count in counts.items() if count})

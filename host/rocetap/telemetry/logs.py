@@ -84,13 +84,14 @@ class StateLog:
         self.logger.warning("%s%s", line, rest, extra={"fields": {
             "what": what, "times": trouble.times, **fields}})
 
-    def good(self, what: str, line: str, **fields: Any) -> None:
-        """`what` is well; a line only when it was bad before."""
+    def good(self, what: str, line: str, **fields: Any) -> bool:
+        """`what` is well; a line only when it was bad before. Whether there was one."""
         trouble = self._bad.pop(what, None)
         if trouble is not None:
             seconds = self.monotonic() - trouble.since
             self.logger.info("%s after %.1f s", line, seconds, extra={"fields": {
                 "what": what, "times": trouble.times, "seconds": round(seconds, 3), **fields}})
+        return trouble is not None
 
     def is_bad(self, what: str) -> bool:
         """Whether the latest word on `what` was `bad`."""

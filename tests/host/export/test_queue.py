@@ -70,15 +70,16 @@ def test_a_later_reading_replaces_the_waiting_one():
     queue.put_readings(readings([3, 4]))
     assert queue.take(1)[1]["total"].tolist() == [3, 4]
     assert len(queue.take(1)[1]) == 0
-    assert queue.drops == {"superseded": 2}
+    assert (queue.drops, queue.readings_dropped) == ({}, 2)
 
 
 def test_clear_forgets_and_says_how_many():
     queue = ReportQueue(5)
     queue.put_records(records([1, 2]))
     queue.put_readings(readings([1]))
-    assert queue.clear() == 3
-    assert len(queue) == 0
+    assert (len(queue), queue.records) == (3, 2)
+    assert queue.clear() == 2
+    assert (len(queue), queue.readings_dropped) == (0, 1)
 
 
 def test_the_limit_is_checked():
