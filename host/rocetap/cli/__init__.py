@@ -20,8 +20,10 @@ COMMANDS: Final = {
     "synth": "Write a synthetic RoCEv2 capture.",
     "export": "Run the exporting daemon between a board and a collector.",
     "collect": "Run the collector: mutual TLS 1.3, validation, SQLite store.",
+    "query": "Show what a collector has stored, or write it as an IPFIX File.",
     "sim": "Run the simulated board behind socket://HOST:PORT.",
     "pki": "Make a development PKI and certificates.",
+    "bench": "Measure speeds on this machine.",
     "doctor": "Say what is installed, what is missing, and what to do.",
 }
 """Command -> its line in the help. Function, module and command share the name."""

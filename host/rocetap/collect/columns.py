@@ -20,7 +20,7 @@ from .schema import EPOCH_COLUMNS, PFC_COLUMNS, REPORT_COLUMNS, ROW_SERIAL_BITS
 
 __all__ = [
     "INSERT_EPOCH", "INSERT_PFC", "REPLACE_EPOCH", "after_session_end", "epoch_values",
-    "epochs_agree", "pfc_values", "readings_agree", "row_ids",
+    "epochs_agree", "pfc_values", "readings_agree", "readings_of", "reports_of", "row_ids",
 ]
 
 _U64 = npt.NDArray[np.uint64]
@@ -76,6 +76,16 @@ def readings_agree(rows: Sequence[dict[str, Any]]) -> npt.NDArray[np.bool_]:
     check = _pfc_checksum(words(readings), _column(rows, "session_id"), _column(rows, "domain"))
     agree: npt.NDArray[np.bool_] = check == _column(rows, "checksum")
     return agree & fits
+
+
+def reports_of(rows: Sequence[dict[str, Any]]) -> Records:
+    """The latest accepted reports of stored epochs, as SEQUENCE_REPORT."""
+    return _array(rows, SEQUENCE_REPORT, REPORT_COLUMNS)[0]
+
+
+def readings_of(rows: Sequence[dict[str, Any]]) -> Records:
+    """Stored readings, as PFC_READING."""
+    return _array(rows, PFC_READING, PFC_COLUMNS)[0]
 
 
 def after_session_end(checksum: int) -> int:

@@ -10,7 +10,7 @@ from ..spec.elements import PFC_RECEIVED, PFC_TRANSMITTED, SEQUENCE_IPV4, SEQUEN
 from .outcomes import EndReason, Outcome, Qualification
 from .rules import Rule
 
-__all__ = ["pfc_row", "sequence_row"]
+__all__ = ["dropped_row", "pfc_row", "raw_row", "sequence_row", "session_row"]
 
 _WIDE: Final = (1 << 64) - 1
 _KEY_COLUMNS: Final = {"observation_point", "source", "destination", "qp", "pkey", "epoch_id"}
@@ -55,6 +55,28 @@ def pfc_row(stored: dict[str, Any]) -> dict[str, Any]:
     for element in PFC_TRANSMITTED if stored["transmitted"] else PFC_RECEIVED:
         row[element.name] = stored[PFC_COLUMNS[element.name]] & _WIDE
     return row | _origin(stored)
+
+
+def raw_row(stored: dict[str, Any]) -> dict[str, Any]:
+    """A record kept raw: its octets as hex digits, and name and length of each of its fields."""
+    return {"record": "raw", "rule": stored["rule"],
+            "rdmaSequenceEpochId": stored["epoch_id"] & _WIDE, "fields": stored["fields"],
+            "octets": stored["octets"].hex()} | _origin(stored)
+
+
+def dropped_row(stored: dict[str, Any]) -> dict[str, Any]:
+    """What the collector passed over or dropped in one Transport Session, for one reason."""
+    return {"record": "dropped", "reason": stored["reason"], "count": stored["count"],
+            "transportSession": stored["session_id"], "exporter": stored["exporter"]}
+
+
+def session_row(stored: dict[str, Any]) -> dict[str, Any]:
+    """A Transport Session; times in ms since 1970-01-01 UTC, None for the end of one that
+    lasts."""
+    return {"record": "session", "transportSession": stored["id"],
+            "exporter": stored["exporter"], "address": stored["address"],
+            "enterpriseNumber": stored["pen"], "startedMilliseconds": stored["started_ms"],
+            "endedMilliseconds": stored["ended_ms"], "endReason": stored["end_reason"]}
 
 
 def _origin(stored: dict[str, Any]) -> dict[str, Any]:

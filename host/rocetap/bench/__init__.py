@@ -1,0 +1,1 @@
+"""Speeds of the host software, with what they are compared to in the same run."""

@@ -1,0 +1,265 @@
+"""rocetap query: what is printed, what is said to be missing, what is refused."""
+
+import csv
+import datetime
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from rocetap.cli import main
+from rocetap.cli.query import parse_time
+from rocetap.collect.store import SqliteStore
+from rocetap.errors import RocetapError
+from rocetap.ipfix.exporting import ExportingSession
+from support.ipfix_tools import dump, readings, reports
+from support.store_bench import fill
+
+NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A store with every kind of row, whose writer is still there."""
+    path = tmp_path_factory.mktemp("stores") / "flows.db"
+    store = SqliteStore(path)
+    rows = reports(4, flags=[0x21, 0x25, 0x20, 0x21], qp=[1, 2, 3, 4])
+    rows["ipv6"][3] = 1
+    fill(store, rows, reports(1, first_epoch=3, report_id=2, requests=1, qp=3), pfc=readings(8))
+    fill(store, reports(2, flags=0x21), exporter="probe-2.example", domain=2)
+    yield path
+    store.close()
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as left:
+        main(["query", *map(str, arguments)])
+    assert left.value.code == 0
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def fails(capsys, *arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(["query", *map(str, arguments)])
+    assert caught.value.code not in (0, None)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.strip().splitlines()[-1].removeprefix("rocetap: error: ")
+
+
+def lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_jsonl_has_epochs_and_readings_and_says_what_is_missing(capsys, path):
+    out, err = run(capsys, path, "--format", "jsonl")
+    rows = lines(out)
+    assert [row["record"] for row in rows] == ["sequence"] * 6 + ["pfc"] * 8
+    assert [row["outcome"] for row in rows[:6]] == [
+        "complete", "complete", "invalid", "complete", "complete", "complete"]
+    assert err.splitlines() == [
+        "rocetap: of 6 epochs shown 1 invalid: their counters do not cover the whole epoch",
+        "rocetap: passed over or dropped by the collector in these sessions: epoch.invalid 1; "
+        "see --record dropped"]
+
+
+def test_filters_choose_and_readings_go_when_no_filter_fits_them(capsys, path):
+    out, err = run(capsys, path, "--format", "jsonl", "--qp", "0x2", "--flag",
+                   "captureDiscontinuity", "--session", 1)
+    assert [(row["rdmaDestinationQP"], row["rdmaSequenceFlags"]) for row in lines(out)] == [
+        (2, 0x25)]
+    assert "epochs shown" not in err
+    out, _ = run(capsys, path, "--format", "jsonl", "--exporter", "probe-2.example",
+                 "--address", "192.0.2.0/24", "--outcome", "complete")
+    assert [row["transportSession"] for row in lines(out)] == [2, 2]
+    out, _ = run(capsys, path, "--format", "jsonl", "--priority", 3)
+    assert [row["pfcPriority"] for row in lines(out)] == [3]
+    assert run(capsys, path, "--format", "jsonl", "--since", "1h")[0] == ""
+
+
+@pytest.mark.parametrize(("kind", "expected"), [
+    ("raw", {"record": "raw", "rule": "total_decreased", "rdmaSequenceEpochId": 3}),
+    ("dropped", {"record": "dropped", "reason": "epoch.invalid", "count": 1}),
+    ("sessions", {"record": "session", "exporter": "probe-1.example",
+                  "endReason": "closed by the exporter", "startedMilliseconds": 1000}),
+])
+def test_other_kinds(capsys, path, kind, expected):
+    out, _ = run(capsys, path, "--record", kind, "--format", "jsonl")
+    first = lines(out)[0]
+    assert expected.items() <= first.items()
+    table, _ = run(capsys, path, "--record", kind)
+    assert all(str(value) in table for name, value in expected.items() if name != "record")
+
+
+def test_csv_has_one_kind_and_all_its_columns(capsys, path):
+    out, _ = run(capsys, path, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert len(rows) == 6
+    assert rows[0]["sourceIPv4Address"] == "192.0.2.1"
+    assert rows[0]["sourceIPv6Address"] == ""
+    assert rows[3]["sourceIPv4Address"] == ""
+    assert rows[3]["sourceIPv6Address"] != ""
+    assert rows[2]["invalidReason"] == "total_decreased"
+    out, _ = run(capsys, path, "--record", "pfc", "--format", "csv")
+    assert [row["pfcControlFrameTotalCount"] for row in csv.DictReader(io.StringIO(out))] == [
+        str(1000 * n) for n in range(8)]
+
+
+def test_tables(capsys, path):
+    out, _ = run(capsys, path)
+    assert "192.0.2.1" in out
+    assert "invalid (total_decreased)" in out
+    assert "PFC frames by port and priority" in out
+    out, err = run(capsys, path, "--limit", 2)
+    assert out.count("192.0.2.1") == 2
+    assert "rocetap: more sequence rows match than the 2 shown; see --limit" in err
+
+
+def test_no_output_uses_the_forbidden_words(capsys, path):
+    text = ""
+    for kind in ("sequence", "pfc", "raw", "dropped", "sessions"):
+        for form in ("table", "jsonl", "csv"):
+            text += "".join(run(capsys, path, "--record", kind, "--format", form))
+    for word in ("lost", "loss", "retransmi", "reorder", "duplicate"):
+        assert word not in text.lower()
+
+
+def test_a_file_is_written_whole_or_not_at_all(capsys, path, tmp_path):
+    out, _ = run(capsys, path, "--format", "jsonl", "--output", tmp_path / "out.jsonl")
+    assert out == ""
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 14
+    missing = tmp_path / "none" / "out.jsonl"
+    assert fails(capsys, path, "--format", "jsonl", "--output", missing) == (
+        f"cannot write {missing}: No such file or directory")
+    assert [file.name for file in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_a_reader_that_stops_early_is_no_error(path):
+    done = subprocess.run(
+        f"'{sys.executable}' -m rocetap.cli query '{path}' --format jsonl | head -c 20",
+        shell=True, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == '{"record": "sequence'
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+# IPFIX Files
+
+
+def test_an_ipfix_file_read_back_gives_the_same_epochs(capsys, path, tmp_path):
+    file = tmp_path / "flows.ipfix"
+    _, err = run(capsys, path, "--format", "ipfix", "--output", file)
+    assert f"rocetap: {file}: 5 epochs, 8 PFC readings" in err
+    assert "rocetap: left out: 1 epochs invalid" in err
+    out, _ = run(capsys, file, "--format", "jsonl")
+    own = {"transportSession", "exporter", "reportsReceived"}
+    back = [{k: v for k, v in row.items() if k not in own} for row in lines(out)]
+    out, _ = run(capsys, path, "--format", "jsonl")
+    was = [{k: v for k, v in row.items() if k not in own} for row in lines(out)
+           if row.get("outcome") != "invalid"]
+    assert back == was
+
+
+@pytest.mark.independent
+def test_ipfixdump_reads_the_file_with_our_names(capsys, path, tmp_path):
+    file = tmp_path / "flows.ipfix"
+    run(capsys, path, "--format", "ipfix", "--output", file, "--session", 1)
+    text = dump(file.read_bytes(), tmp_path, "--rfc5610", "--data")
+    assert text.count("rdmaSequenceEpochId : ") == 3
+    assert text.count("pfcControlFrameTotalCount : ") == 8
+    assert text.index("informationElementName") < text.index("requestPacketTotalCount : 10")
+
+
+def test_an_observation_domain_of_two_sessions_needs_a_choice(capsys, tmp_path):
+    store = SqliteStore(tmp_path / "two.db")
+    for _ in range(2):
+        fill(store, reports(2, flags=0x21))
+    assert fails(capsys, tmp_path / "two.db", "--format", "ipfix", "--output",
+                 tmp_path / "x.ipfix") == (
+        "sessions 1 and 2 both used Observation Domain 1, and an IPFIX File holds one Transport "
+        "Session; choose one with --session")
+    assert not (tmp_path / "x.ipfix").exists()
+    store.close()
+
+
+def test_a_cut_or_damaged_ipfix_file_says_so(capsys, tmp_path):
+    session = ExportingSession(1)
+    octets = b"".join([*session.start(1), *session.sequence(reports(3, flags=0x21), 1)])
+    cut = tmp_path / "cut.ipfix"
+    cut.write_bytes(octets + b"\0\x0a\xff\xff")
+    out, err = run(capsys, cut, "--format", "jsonl")
+    assert len(lines(out)) == 3
+    assert "ipfix.truncated_message 1" in err
+    cut.write_bytes(octets + b"\0\x09\0\x20")
+    with pytest.raises(SystemExit) as caught:
+        main(["query", str(cut), "--format", "jsonl"])
+    captured = capsys.readouterr()
+    assert caught.value.code == 3
+    assert len(lines(captured.out)) == 3
+    assert captured.err.splitlines()[-1] == (
+        f"rocetap: error: {cut}: message at octet {len(octets)} has version 9, must be 10; what "
+        f"comes before it was read")
+
+
+# What is refused
+
+
+def test_a_store_that_is_not_there(capsys, tmp_path):
+    assert fails(capsys, tmp_path / "no.db") == (
+        f"{tmp_path / 'no.db'}: No such file or directory; give the store of a collector")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("arguments", "line"), [
+    (["--address", "x"], "--address x: 'x' does not appear to be an IPv4 or IPv6 network"),
+    (["--address", "192.0.2.1/24"], "--address 192.0.2.1/24: 192.0.2.1/24 has host bits set"),
+    (["--qp", "0x1000000"],
+     "--qp 0x1000000: must be a number from 0 to 16777215, decimal or 0x hex"),
+    (["--pkey", "x"], "--pkey x: must be a number from 0 to 65535, decimal or 0x hex"),
+    (["--since", "now"], "--since now: is no time; give one as 2026-01-31T08:00Z, or an age as "
+                         "15m, 2h or 7d"),
+    (["--record", "pfc", "--qp", "1"],
+     "--record pfc: --qp says nothing about such records; leave it out"),
+    (["--qp", "1", "--priority", "1"],
+     "these filters fit no kind of record together; choose one with --record and leave the "
+     "others out"),
+    (["--format", "csv", "--record", "pfc", "--record", "raw"],
+     "--format csv takes one --record: their columns differ"),
+    (["--format", "ipfix"], "--format ipfix writes octets: give a file with --output FILE"),
+    (["--format", "ipfix", "--record", "raw"],
+     "--record raw: is no IPFIX record of the profiles; choose another format"),
+])
+def test_options_that_cannot_be(capsys, path, arguments, line):
+    assert fails(capsys, path, *arguments) == line
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("2026-01-31T08:00Z", 1_769_846_400_000), ("2026-01-31T08:00", 1_769_846_400_000),
+    ("2026-01-31T09:00+01:00", 1_769_846_400_000), ("4h", 1_769_846_400_000),
+    ("240m", 1_769_846_400_000), ("1d", 1_769_774_400_000), (None, None),
+])
+def test_times(text, expected):
+    assert parse_time("--since", text, NOW) == expected
+
+
+def test_a_time_that_is_none():
+    with pytest.raises(RocetapError):
+        parse_time("--since", "4 hours", NOW)
+
+
+def test_damage_is_said(capsys, tmp_path):
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    fill(store, reports(3, flags=0x21))
+    store._db.execute("UPDATE epochs SET requests = requests + 1 WHERE epoch_id = 2")
+    store._db.execute("INSERT INTO damage VALUES (1, 2, 'store.db.damaged-1', 'epochs', 3, 'x')")
+    store.close()
+    out, err = run(capsys, path, "--format", "jsonl")
+    assert [row["rdmaSequenceEpochId"] for row in lines(out)] == [1, 3]
+    assert err.splitlines() == [
+        "rocetap: data is missing: the store was damaged once, what could not be kept of it is "
+        "in store.db.damaged-1",
+        "rocetap: data is missing: the store is damaged; passed over: 1 epoch"]
