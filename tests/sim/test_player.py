@@ -84,7 +84,8 @@ def test_repeats_after_a_pause_and_opens_the_capture_again():
 def test_a_captured_clock_that_steps_back_holds_nothing_up():
     one = batch(0, 5, 1, 1, 1, 6)
     player = CapturePlayer(lambda: [one])
-    assert take(player, 2.0) == [(one, 0)]
+    assert take(player, 0.0) == [(one, 0)]
+    assert take(player, 2.0) == []
     assert take(player, 5.0) == [(one, index) for index in range(1, 5)]
     assert take(player, 6.0) == [(one, 5)]
 
