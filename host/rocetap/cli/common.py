@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from rocetap.errors import RocetapError
+from rocetap.telemetry import notify
+from rocetap.telemetry.logs import LogFormat, set_up_logging
 
-__all__ = ["one_line_errors", "start_logging", "stop_on_signals"]
+__all__ = [
+    "keep_watchdog", "on_reload_signal", "one_line_errors", "start_logging", "stop_on_signals",
+]
 
 
 @contextlib.contextmanager
@@ -28,12 +31,39 @@ def one_line_errors() -> Iterator[None]:
         raise RocetapError(str(error)) from error
 
 
-def start_logging(*, verbose: bool = False) -> None:
+def start_logging(*, verbose: bool = False, form: LogFormat = LogFormat.text) -> None:
     """Log lines on stderr, with time and level."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, force=True,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    set_up_logging(form, verbose=verbose)
+
+
+def on_reload_signal(reload: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    """SIGHUP runs `reload` in the running event loop; systemd is told that it goes on, and that it
+    is over. One that comes while another runs waits for its turn."""
+    running: set[asyncio.Task[None]] = set()
+    turn = asyncio.Lock()
+
+    async def once() -> None:
+        async with turn:
+            notify.reloading()
+            try:
+                await reload()
+            finally:
+                notify.ready("running")
+
+    def start() -> None:
+        task = asyncio.ensure_future(once())
+        running.add(task)
+        task.add_done_callback(running.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, start)
+
+
+async def keep_watchdog() -> None:
+    """Tells systemd's watchdog, if it wants to know, that the event loop still turns."""
+    seconds = notify.watchdog_interval()
+    while seconds is not None:
+        notify.notify("WATCHDOG=1")
+        await asyncio.sleep(seconds)
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:

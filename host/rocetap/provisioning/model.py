@@ -29,6 +29,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "vlan": (0, 4095),
     "inner_vlan": (0, 4095),
     "window": (1, MAX_WINDOW),
+    "generation": (0, 0xFFFF_FFFF_FFFF_FFFF),
 }
 """Least and greatest value of every number (RFC 7011, 3.1; IBTA Vol 1, 9.2; IEEE 802.1Q)."""
 
@@ -76,8 +77,11 @@ class Connection:
     `partition_key` is all 16 bits, the membership bit among them. `vlan` is the VLAN id of the
     only or outer tag, 0 for untagged and priority-tagged; `inner_vlan` that of the inner of two
     tags, else 0. `window` is W in PSN positions. `observation_point` None means the
-    provisioning's own. `generation_verified` says that each new generation of this connection is
-    told to the probe; without it every report carries generationUnverified.
+    provisioning's own. `generation` is any number that a trusted source gives this generation of
+    the connection: another number in a provisioning that is read again closes the epoch and begins
+    a new one, and enables a connection again that a violation had disabled.
+    `generation_verified` says that the source tells of each new generation; without it every report
+    carries generationUnverified.
     """
 
     source: Address
@@ -89,9 +93,11 @@ class Connection:
     window: int = 64
     observation_point: int | None = None
     generation_verified: bool = False
+    generation: int = 0
 
     def __post_init__(self) -> None:
-        _check(self, "destination_qp", "partition_key", "vlan", "inner_vlan", "window")
+        _check(self, "destination_qp", "partition_key", "vlan", "inner_vlan", "window",
+               "generation")
         if self.observation_point is not None:
             _check(self, "observation_point")
         if self.source.version != self.destination.version:

@@ -16,6 +16,7 @@
     inner_vlan = 200                    # optional, 0; also in [defaults]
     window = 64                         # here or in [defaults], else 64
     observation_point = 2               # optional; also in [defaults]
+    generation = 7                      # optional, 0; another number closes the epoch
     generation_verified = false         # optional; also in [defaults]
 """
 
@@ -38,7 +39,7 @@ __all__ = ["parse_provisioning", "read_provisioning"]
 
 _DEFAULTABLE = ("partition_key", "vlan", "inner_vlan", "window", "observation_point",
                 "generation_verified")
-_CONNECTION = ("source", "destination", "destination_qp", *_DEFAULTABLE)
+_CONNECTION = ("source", "destination", "destination_qp", "generation", *_DEFAULTABLE)
 _PORT = ("name", "interface")
 _TOP = ("observation_domain", "observation_point", "defaults", "port", "connection")
 

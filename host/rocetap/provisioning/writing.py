@@ -32,6 +32,8 @@ def connection_text(connection: Connection) -> str:
     lines.append(f"window = {connection.window}")
     if connection.observation_point is not None:
         lines.append(f"observation_point = {connection.observation_point}")
+    if connection.generation:
+        lines.append(f"generation = {connection.generation}")
     if connection.generation_verified:
         lines.append("generation_verified = true")
     return "\n".join(lines) + "\n"

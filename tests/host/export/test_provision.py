@@ -66,7 +66,7 @@ def test_what_went_away_is_removed_and_its_context_used_again(board, provisioner
 
 
 @pytest.mark.parametrize("change", [
-    {"window": 32}, {"generation_verified": True}, {"observation_point": 9}])
+    {"window": 32}, {"generation_verified": True}, {"observation_point": 9}, {"generation": 1}])
 def test_a_changed_connection_keeps_its_context_under_a_new_tag(board, provisioner, change):
     provisioner.apply(provisioning(1, 2))
     board.operations.clear()

@@ -31,12 +31,13 @@ def test_the_key_has_every_part_in_its_place(source, destination, ipv6):
 @pytest.mark.parametrize(("field", "good", "bad"), [
     ("destination_qp", (0, 0xFFFFFF), (-1, 0x1000000, True, 1.0, "1")),
     ("partition_key", (0, 0xFFFF), (-1, 0x10000)),
+    ("generation", (0, 2**64 - 1), (-1, 2**64)),
     ("vlan", (0, 4095), (-1, 4096)), ("inner_vlan", (0, 4095), (-1, 4096)),
     ("window", (1, 4194304), (0, 4194305)),
     ("observation_point", (0, 2**64 - 1), (-1, 2**64))])
 def test_limits_of_a_connection(field, good, bad):
     limits = {"destination_qp": 0xFFFFFF, "partition_key": 0xFFFF, "vlan": 4095, "inner_vlan": 4095,
-              "window": 4194304, "observation_point": 2**64 - 1}
+              "window": 4194304, "observation_point": 2**64 - 1, "generation": 2**64 - 1}
     for value in good:
         assert getattr(Connection(A4, B4, **{"destination_qp": 1, field: value}), field) == value
     for value in bad:

@@ -56,11 +56,12 @@ inner_vlan = 6
 window = 7
 observation_point = 8
 generation_verified = true
+generation = 41
 """
     ends = ip_address("192.0.2.1"), ip_address("198.51.100.2")
     assert parse_provisioning(text) == Provisioning(9, 5, [Port("left", 4)], [
         Connection(*ends, 0x12, 0xFFFF, 3, 0, 100),
-        Connection(*ends, 0x12, 0x8001, 0, 6, 7, 8, True)])
+        Connection(*ends, 0x12, 0x8001, 0, 6, 7, 8, True, 41)])
 
 
 def test_an_empty_file_and_the_documented_example():

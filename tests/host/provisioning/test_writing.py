@@ -21,7 +21,7 @@ def connections(address):
     return st.builds(
         Connection, address, address, st.integers(0, 0xFFFFFF), st.integers(0, 0xFFFF),
         st.integers(0, 4095), st.integers(0, 4095), st.integers(1, 1 << 22),
-        st.none() | st.integers(0, 2**64 - 1), st.booleans())
+        st.none() | st.integers(0, 2**64 - 1), st.booleans(), st.integers(0, 2**64 - 1))
 
 
 CONNECTIONS = st.lists(
