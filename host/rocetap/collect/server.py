@@ -77,6 +77,8 @@ class CollectorServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._handshaking: set[asyncio.Task[None]] = set()
         self._live: set[asyncio.StreamWriter] = set()
+        self._sessions: set[CollectorSession] = set()
+        self.sessions_begun = 0
         self._stopping = False
 
     async def start(self, host: str, port: int) -> int:
@@ -95,7 +97,7 @@ class CollectorServer:
         except OSError:
             self._listener.close()
             raise
-        self._writer = StoreWriter(
+        self.writer = StoreWriter(
             self._store, self.settings.queued_batches, self.settings.retry_s)
         self._acceptor = asyncio.create_task(self._accept())
         bound: int = self._listener.getsockname()[1]
@@ -111,12 +113,26 @@ class CollectorServer:
     @property
     def reports_written(self) -> int:
         """Sequence reports whose batch is in the store."""
-        return self._writer.reports_written
+        return self.writer.reports_written
+
+    @property
+    def contexts(self) -> int:
+        """Epochs retained for all peers."""
+        return sum(session.contexts for session in self._sessions)
+
+    @property
+    def certificate_expires_ms(self) -> int:
+        """End of the validity of the certificate in use, ms since 1970-01-01 UTC."""
+        return self._identity.expires_ms
+
+    async def broken(self) -> None:
+        """Returns when nothing can be stored any more; `stop` then raises why."""
+        await self.writer.broken()
 
     def metrics(self) -> dict[str, float]:
         """Numbers for operators: connections, what was stored, refused and dropped by reason, the
         certificate's end, and the limits."""
-        failed = self.counters + self._writer.counters
+        failed = self.counters + self.writer.counters
         return {"peers": self.peers, "reports_written": self.reports_written,
                 "certificate_expires_ms": self._identity.expires_ms,
                 **{f"failed.{reason}": count for reason, count in failed.items()},
@@ -141,12 +157,12 @@ class CollectorServer:
         await asyncio.wait({stopped}, timeout=0.5)
         try:
             if not stopped.done():
-                self._writer.give_up()
+                self.writer.give_up()
             await stopped
-            await self._writer.stop()
+            await self.writer.stop()
         finally:
-            self.counters.update(self._writer.counters)
-            self._writer.counters.clear()
+            self.counters.update(self.writer.counters)
+            self.writer.counters.clear()
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
@@ -164,7 +180,8 @@ class CollectorServer:
             if limit:
                 self.counters[f"refused_{limit}_limit"] += 1
                 _log.warning("refused %s: the limit of %d %s is reached", where,
-                             getattr(self.settings, limit), limit)
+                             getattr(self.settings, limit), limit,
+                             extra=_fields(address=where, reason=f"{limit} limit"))
                 connection.close()
                 continue
             task = asyncio.create_task(self._peer(connection, where))
@@ -212,7 +229,8 @@ class CollectorServer:
         except (OSError, ssl.SSLError) as error:
             connection.close()
             self.counters["handshake_failed"] += 1
-            _log.warning("refused %s: TLS handshake failed: %s", address, _reason(error))
+            _log.warning("refused %s: TLS handshake failed: %s", address, _reason(error),
+                         extra=_fields(address=address, reason=_reason(error)))
             return None
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
@@ -222,26 +240,33 @@ class CollectorServer:
         if name is None:
             self.counters["refused_name"] += 1
             _log.warning("refused %s: its certificate names %s, which is not allowed", address,
-                         ", ".join(names) or "nobody")
+                         ", ".join(names) or "nobody",
+                         extra=_fields(address=address, names=names, reason="name"))
             return
         try:
-            session_id = await self._writer.open_session(
+            session_id = await self.writer.open_session(
                 name, address, self.settings.collector.pen, self._clock())
         except StoreError as error:
             self.counters["refused_store"] += 1
             _log.error("refused %s: %s", name, error)
             return
-        _log.info("%s at %s: session %d begins", name, address, session_id)
+        _log.info("%s at %s: session %d begins", name, address, session_id,
+                  extra=_fields(exporter=name, address=address, session=session_id))
         session = CollectorSession(self.settings.collector)
+        self._sessions.add(session)
+        self.sessions_begun += 1
         try:
             reason = await self._read(streams[0], session, session_id)
         except (OSError, ssl.SSLError) as error:
             reason = "collector stopped" if self._stopping else f"broken: {_reason(error)}"
+        finally:
+            self._sessions.discard(session)
         batch = session.end()
         batch.ended = (self._clock(), reason)
         self.drops.update(batch.counters)
-        await self._writer.put(session_id, batch)
-        _log.info("%s session %d ended: %s", name, session_id, reason)
+        await self.writer.put(session_id, batch)
+        _log.info("%s session %d ended: %s", name, session_id, reason,
+                  extra=_fields(exporter=name, session=session_id, reason=reason))
 
     async def _read(
         self, reader: asyncio.StreamReader, session: CollectorSession, session_id: int,
@@ -261,7 +286,7 @@ class CollectorServer:
                 heard = now
                 batch = session.receive(octets, self._clock())
                 self.drops.update(batch.counters)
-                await self._writer.put(session_id, batch)
+                await self.writer.put(session_id, batch)
                 if batch.error is not None:
                     return f"protocol error: {batch.error}"
             elif now - heard >= self.settings.idle_s:
@@ -270,7 +295,7 @@ class CollectorServer:
                 ticked = now
                 batch = session.tick(self._clock())
                 self.drops.update(batch.counters)
-                await self._writer.put(session_id, batch)
+                await self.writer.put(session_id, batch)
 
 
 def _find_dead(connection: socket.socket) -> None:
@@ -284,6 +309,11 @@ def _find_dead(connection: socket.socket) -> None:
         if option:
             with suppress(OSError):
                 connection.setsockopt(level, option, value)
+
+
+def _fields(**fields: object) -> dict[str, object]:
+    """What a log line says, for programs that read it."""
+    return {"fields": fields}
 
 
 def _reason(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from ..ipfix.records import Records
 from ..ipfix.templates import Template
 from .bindings import Foreign, PfcBinding, Refused, SequenceBinding, bind
 from .epochs import BookResult, EpochBook, Serials
+from .outcomes import Outcome, outcomes
 from .rules import Rule, check
 from .settings import CollectorSettings
 
@@ -57,6 +58,15 @@ class Batch:
     error: RemoteError | None = None
     ended: tuple[int, str] | None = None
     """When the Transport Session ended, ms since 1970-01-01 UTC, and why; None while it lasts."""
+
+    def outcomes(self) -> Counter[str]:
+        """How many epochs reached each outcome with this batch; those still open are none."""
+        found: Counter[str] = Counter()
+        for _, epochs in self.epochs:
+            for number, count in enumerate(np.bincount(outcomes(epochs)).tolist()):
+                if number and count:
+                    found[Outcome(number).name] += count
+        return found
 
     def __bool__(self) -> bool:
         return bool(self.epochs or self.pfc or self.raw or self.counters or self.reports

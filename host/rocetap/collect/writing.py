@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from .session import Batch
-from .store import Store, StoreError
+from .store import Store, StoreDamagedError, StoreError
 
 __all__ = ["StoreWriter"]
 
@@ -26,17 +26,35 @@ _T = TypeVar("_T")
 class StoreWriter:
     """Runs inside an event loop; the store itself works in one thread of its own.
 
-    `counters`: `store_failed` (tries that failed), `batches_not_stored` (given up at a stop).
+    `counters`: `store_failed` (tries that failed), `batches_not_stored` (given up at a stop, or
+    because the file is damaged). `outcomes`: epochs that reached one, as stored.
     """
 
     def __init__(self, store: Store, queued_batches: int, retry_s: float) -> None:
         self.counters: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
         self.reports_written = 0
+        self.failing = False
+        """Whether the store cannot be written now; it is tried again."""
         self._store, self._retry_s = store, retry_s
         self._queue: asyncio.Queue[tuple[int, Batch]] = asyncio.Queue(queued_batches)
         self._thread = ThreadPoolExecutor(1, "rocetap-store")
         self._stopping = asyncio.Event()
         self._task = asyncio.create_task(self._run())
+
+    @property
+    def waiting(self) -> int:
+        """Batches in the queue."""
+        return self._queue.qsize()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the writer has ended by an error: nothing is stored any more."""
+        return self._task.done() and not self._task.cancelled()
+
+    async def broken(self) -> None:
+        """Returns when the writer has ended by an error."""
+        await asyncio.wait({self._task})
 
     async def open_session(self, exporter: str, address: str, pen: int, now_ms: int) -> int:
         """The new session's id. Raises StoreError."""
@@ -86,26 +104,28 @@ class StoreWriter:
                 _log.exception("the store's writer has stopped; no batch is stored any more")
                 raise
             self.reports_written += sum(batch.reports for _, batch in items)
+            for _, batch in items:
+                self.outcomes.update(batch.outcomes())
             for _ in items:
                 self._queue.task_done()
 
     async def _write(self, items: list[tuple[int, Batch]]) -> None:
-        failing = False
         while True:
             try:
                 await self._in_thread(lambda: self._store.write(items))
             except StoreError as error:
                 self.counters["store_failed"] += 1
-                if self._stopping.is_set():
+                if self._stopping.is_set() or isinstance(error, StoreDamagedError):
                     raise
-                if not failing:
+                if not self.failing:
                     _log.error("%s; trying again every %g s, exporters wait", error,
                                self._retry_s)
-                failing = True
+                self.failing = True
                 await self._pause()
             else:
-                if failing:
+                if self.failing:
                     _log.info("the store can be written again")
+                self.failing = False
                 return
 
     async def _pause(self) -> None:

@@ -49,3 +49,13 @@ def test_a_store_in_a_folder_that_is_not_there(capsys, folder):
 def test_a_port_file_that_cannot_be_written(capsys, folder):
     assert fails(capsys, folder, "--port-file", str(folder / "no" / "port")) == (
         f"cannot write the port to {folder}/no/port: No such file or directory")
+
+
+def test_a_limit_that_is_none(capsys, folder):
+    assert fails(capsys, folder, "--limit", "peers=none") == (
+        "--limit peers=none: must be a whole number above 0")
+
+
+def test_a_metrics_address_without_a_port(capsys, folder):
+    assert fails(capsys, folder, "--metrics", "127.0.0.1") == (
+        "address '127.0.0.1': no port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT")

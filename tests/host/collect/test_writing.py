@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from rocetap.collect.session import Batch
-from rocetap.collect.store import StoreError
+from rocetap.collect.store import StoreDamagedError, StoreError
 from rocetap.collect.writing import StoreWriter
 
 
@@ -22,7 +22,7 @@ class Shelf:
     def write(self, batches):
         self.gate.wait(5)
         if self.broken:
-            raise StoreError("store x: cannot write: database or disk is full; free space")
+            raise self.broken if isinstance(self.broken, StoreError) else StoreError("store x: cannot write: database or disk is full; free space")
         self.transactions.append([batch.reports for _, batch in batches])
 
     def close(self):
@@ -122,3 +122,20 @@ def test_a_stop_with_a_store_that_fails_says_so_and_counts_what_is_lost(caplog):
 
     asyncio.run(run())
     assert "the store's writer has stopped" in caplog.text
+
+
+def test_a_damaged_store_ends_the_writer_and_what_waits_is_counted(caplog):
+    async def run():
+        shelf = Shelf()
+        writer = StoreWriter(shelf, 4, 0.01)
+        shelf.broken = StoreDamagedError("store x: cannot write: malformed; start again")
+        await writer.put(1, _batch(1))
+        await asyncio.wait_for(writer.broken(), 5)
+        assert writer.failed
+        await writer.put(1, _batch(2))
+        with pytest.raises(StoreDamagedError):
+            await writer.stop()
+        assert writer.counters == {"store_failed": 1, "batches_not_stored": 2}
+
+    asyncio.run(run())
+    assert "no batch is stored any more" in caplog.text
