@@ -65,12 +65,15 @@ class StoreWriter:
         """Waits while the queue is full."""
         if not batch:
             return
-        if not self._queue.full() and not self._task.done():
+        if self._task.done():
+            self.counters["batches_not_stored"] += 1
+            return
+        if not self._queue.full():
             self._queue.put_nowait((session_id, batch))
             return
         put = asyncio.create_task(self._queue.put((session_id, batch)))
         await asyncio.wait({put, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        if self._task.done():
+        if not put.done():  # what is in the queue is counted by `stop`
             put.cancel()
             self.counters["batches_not_stored"] += 1
 

@@ -22,7 +22,8 @@ class Shelf:
     def write(self, batches):
         self.gate.wait(5)
         if self.broken:
-            raise self.broken if isinstance(self.broken, StoreError) else StoreError("store x: cannot write: database or disk is full; free space")
+            raise self.broken if isinstance(self.broken, StoreError) else StoreError(
+                "store x: cannot write: database or disk is full; free space")
         self.transactions.append([batch.reports for _, batch in batches])
 
     def close(self):
