@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from rocetap.errors import RocetapError
 
-__all__ = ["ConfigurationError", "Setting", "load", "number"]
+__all__ = ["ConfigurationError", "Setting", "address", "load", "number"]
 
 COMMANDS: Final = ("export", "collect")
 """Tables that a file may have."""
@@ -68,6 +68,19 @@ def number(least: float, most: float) -> Callable[[Any], str | None]:
     """A check for Setting: least <= value <= most."""
     def check(value: float) -> str | None:
         return None if least <= value <= most else f"must be {least} to {most}"
+    return check
+
+
+def address(*, allow_port_zero: bool = False) -> Callable[[Any], str | None]:
+    """A check for Setting: HOST:PORT, as `parse_endpoint` takes it."""
+    def check(value: str) -> str | None:
+        from rocetap.export.endpoint import EndpointError, parse_endpoint
+
+        try:
+            parse_endpoint(value, allow_port_zero=allow_port_zero)
+        except EndpointError as error:
+            return str(error).removeprefix(f"address {value!r}: ")
+        return None
     return check
 
 
@@ -129,7 +142,7 @@ class _Table:
         self._lines: list[str] = []
         self.values: dict[str, Any] = {}
         tree = self._parse(problems)
-        for name in tree.keys() - set(COMMANDS):
+        for name in [one for one in tree if one not in COMMANDS]:
             problems.append(f"{self._at(name, in_table=False)}: unknown table {name!r}, known are "
                             f"{', '.join(COMMANDS)}")
         table = tree.get(command, {})

@@ -18,7 +18,7 @@ from rocetap.cli.common import (
     start_logging,
     stop_on_signals,
 )
-from rocetap.cli.configuration import Setting, load, number
+from rocetap.cli.configuration import Setting, address, load, number
 from rocetap.spec.elements import DEFAULT_PEN
 from rocetap.telemetry import notify
 from rocetap.telemetry.logs import LogFormat
@@ -37,8 +37,8 @@ _UNSIGNED32: Final = 0xFFFF_FFFF
 SETTINGS: Final = (
     Setting("board", str),
     Setting("pki", Path),
-    Setting("collector", str),
-    Setting("collector_name", str),
+    Setting("collector", str, check=address()),
+    Setting("collector_name", str, check=lambda value: None if value else "must not be empty"),
     Setting("provision", str, is_path=True),
     Setting("interval", float, 10.0, number(0.05, 86_400)),
     Setting("domain", int, None, number(0, _UNSIGNED32)),
@@ -46,7 +46,7 @@ SETTINGS: Final = (
     Setting("queue", int, 100_000, number(1, 10_000_000)),
     Setting("baud", int, 3_000_000, number(1, 100_000_000)),
     Setting("dead_peer", float, 30.0, number(3, 3600)),
-    Setting("metrics", str, None),
+    Setting("metrics", str, None, address(allow_port_zero=True)),
     Setting("log_format", str, "text",
             lambda value: None if value in list(LogFormat) else "must be text or json"),
     Setting("verbose", bool, False),

@@ -18,6 +18,7 @@ from rocetap.telemetry.server import Health
 
 __all__ = ["ExporterMetrics", "exporter_health", "exporter_registry"]
 
+_PREFIX: Final = "rocetap_exporter"
 _PRIORITIES: Final = 8
 _CLOSURES: Final = ("ordinary", *(flag.name or "" for flag in SequenceFlag
                                   if flag & CLOSURE_REASONS))
@@ -30,16 +31,16 @@ _LINE: Final = ("crc", "format", "oversize", "message", "retry", "stale_reply", 
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"rocetap_{name}", text, value=value)
+    return GaugeMetricFamily(f"{_PREFIX}_{name}", text, value=value)
 
 
 def _counter(name: str, text: str, value: float) -> Metric:
-    return CounterMetricFamily(f"rocetap_{name}", text, value=value)
+    return CounterMetricFamily(f"{_PREFIX}_{name}", text, value=value)
 
 
 def _counters(name: str, text: str, labels: tuple[str, ...],
               values: Mapping[tuple[str, ...], float]) -> Metric:
-    family = CounterMetricFamily(f"rocetap_{name}", text, labels=labels)
+    family = CounterMetricFamily(f"{_PREFIX}_{name}", text, labels=labels)
     for label_values, value in values.items():
         family.add_metric(label_values, value)
     return family
@@ -141,12 +142,12 @@ class ExporterMetrics(Collector):
         yield _counter("session_attempts", "Tries to open one.", counts.attempts)
         yield _counters("provisioning_reloads", "Times that the provisioning was read again.",
                         ("outcome",), _by_reason(counts.reloads, ("taken", "refused")))
-        expiry = GaugeMetricFamily("rocetap_certificate_expiry_timestamp_seconds",
+        expiry = GaugeMetricFamily(f"{_PREFIX}_certificate_expiry_timestamp_seconds",
                                    "End of validity of what is in use.", labels=("file",))
         for name, value in self._expires().items():
             expiry.add_metric((name,), value)
         yield expiry
-        info = GaugeMetricFamily("rocetap_build_info", "1.", labels=("version",))
+        info = GaugeMetricFamily(f"{_PREFIX}_build_info", "1.", labels=("version",))
         info.add_metric((importlib.metadata.version("rocetap"),), 1)
         yield info
 

@@ -43,8 +43,8 @@ def test_no_board(capsys, folder):
 
 def test_an_ambiguous_collector(capsys, folder):
     assert fails(capsys, folder, collector="::1:4740") == [
-        "address '::1:4740': more than one colon is ambiguous; put an IPv6 address in brackets, "
-        "as in [::1]:4740"]
+        "--collector is ::1:4740, more than one colon is ambiguous; put an IPv6 address in "
+        "brackets, as in [::1]:4740"]
 
 
 @pytest.mark.parametrize(("option", "value", "line"), [

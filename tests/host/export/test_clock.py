@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from rocetap.export.clock import NS_PER_MS, BoardClock, Pairing
+from rocetap.export.clock import NS_PER_MS, BoardClock, ExportClock, Pairing
 
 UTC = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -97,3 +97,52 @@ def test_a_board_clock_that_jumps_back_is_mapped_anew():
     clock.pair(paired(SECOND, UTC + 3 * SECOND))
     assert clock.to_ns([2 * SECOND]).tolist() == [UTC + 4 * SECOND]
     assert clock.error == 1_000
+
+
+def test_a_reset_board_goes_on_from_where_the_map_was():
+    clock = BoardClock()
+    clock.pair(paired(0, UTC))
+    clock.pair(paired(10 * SECOND, UTC + 4 * SECOND))  # the host stepped back by 6 s
+    clock.restart()
+    clock.pair(paired(0, UTC + 5 * SECOND))
+    assert clock.to_ns([0]).tolist() == [UTC + 10 * SECOND]
+    assert clock.error == 5 * SECOND + 1_000
+    assert clock.to_ns([10 * SECOND]).tolist() == [UTC + 15 * SECOND]
+
+
+def test_a_board_clock_that_starts_again_unasked_does_not_go_back_either():
+    clock = BoardClock()
+    clock.pair(paired(50 * SECOND, UTC + 50 * SECOND))
+    clock.pair(paired(1 * SECOND, UTC + 40 * SECOND))
+    assert clock.to_ns([1 * SECOND]).tolist() == [UTC + 50 * SECOND]
+
+
+class TestExportClock:
+    def run(self, steps):
+        """`steps`: (seconds that pass, seconds that the wall clock steps by); ms since UTC."""
+        now, wall, given = 0.0, UTC, []
+        clock = ExportClock(lambda: wall, lambda: now)
+        for seconds, step in steps:
+            now += seconds
+            wall += int((seconds + step) * SECOND)
+            given.append(clock.now_ms() - UTC // NS_PER_MS)
+        return given
+
+    def test_follows_a_good_clock(self):
+        assert self.run([(0, 0), (1, 0), (2.5, 0)]) == [0, 1000, 3500]
+
+    def test_a_step_forward_at_once_and_a_step_back_at_half_speed(self):
+        assert self.run([(1, 0), (1, 60), (1, -4), (2, 0), (4, 0), (4, 0), (4, 0)]) == [
+            1000, 62_000, 63_000, 64_000, 66_000, 69_000, 73_000]
+
+    def test_never_before_what_it_gave_nor_before_the_latest_stamp(self):
+        clock = ExportClock(lambda: UTC, lambda: 0.0)
+        assert clock.now_ms(UTC // NS_PER_MS + 700) == UTC // NS_PER_MS + 700
+        assert clock.now_ms() == UTC // NS_PER_MS + 700
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_monotone_through_any_steps(self, seed):
+        rng = random.Random(seed)
+        given = self.run([(rng.random() * 3, rng.choice([0, 0, rng.uniform(-100, 100)]))
+                          for _ in range(300)])
+        assert given == sorted(given)
