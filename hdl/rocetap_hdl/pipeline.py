@@ -8,7 +8,7 @@ __all__ = ["Pipeline"]
 class Pipeline:
     """Named values and the registers between the stages, made on demand.
 
-    ``live`` says, at stage 0, whether an item enters. ``put(name, value, stage)`` says at which
+    ``live`` says, at the first stage, whether an item enters. ``put(name, value, stage)`` says at which
     stage a value exists; ``get(name, stage)`` gives it at a later stage, through one register a
     stage. All registers of one name are shared.
 
@@ -19,13 +19,13 @@ class Pipeline:
     The registers live in a module of their own, so ``get`` may stand inside an ``m.If``.
     """
 
-    def __init__(self, m, live, name="pipeline"):
+    def __init__(self, m, live, name="pipeline", *, first=0):
         self._m = Module()
         m.submodules[name] = self._m
         self._values = {}
         self._born = {}
         self._marks = set()
-        self.put("live", live, 0, mark=True)
+        self.put("live", live, first, mark=True)
 
     def put(self, name, value, stage, *, mark=False):
         """Declares a value that exists at ``stage``; a view (struct) stays a view."""

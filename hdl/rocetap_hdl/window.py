@@ -81,6 +81,7 @@ class WindowEngine(wiring.Component):
         self.psn_bits = psn_bits
         self.generation_bits = generation_bits
         self.context_bits = max(1, (connections - 1).bit_length())
+        self.ring_bits = (word - 1).bit_length()
         super().__init__({
             "operations": In(operation_stream(connections)),
             "records": Out(record_stream(always_ready=True)),
@@ -97,6 +98,8 @@ class WindowEngine(wiring.Component):
         m.d.comb += kind.eq(Mux(self.operations.valid, operation.kind, OperationKind.NOTHING))
         for item in OperationKind:
             p.put(f"is_{item.name.lower()}", kind == item, 0, mark=True)
+        p.put("touches", (kind != OperationKind.NOTHING) & (kind != OperationKind.MARKER), 0,
+              mark=True)
         p.put("raises", self.operations.valid & operation.raise_generation, 0, mark=True)
         for name in ("context", "psn", "time", "window", "tag", "reasons"):
             p.put(name, operation[name][:self.psn_bits] if name == "psn" else operation[name], 0)
@@ -104,16 +107,16 @@ class WindowEngine(wiring.Component):
         self._high_water(m, p)
         self._span(m, p)
         self._bitmap(m, p)
-        self._counters(m, p)
+        self._counters(m, p, p.get("pending", COUNTED))
         return m
 
-    def _loop(self, m, p, name, shape, stage, write):
-        """A state loop over the contexts that computes at ``stage``."""
-        loop = StateLoop(shape, self.connections)
+    def _loop(self, m, p, name, shape, stage, write, *, address="context", depth=None):
+        """A state loop that computes at ``stage``, over the contexts or what ``address`` names."""
+        loop = StateLoop(shape, depth or self.connections)
         m.submodules[name] = loop
         begin = stage - StateLoop.latency
-        m.d.comb += [loop.live.eq(p.get("live", begin)), loop.address.eq(p.get("context", begin)),
-                     loop.write.eq(write(begin))]
+        m.d.comb += [loop.live.eq(p.get("live", begin)), loop.address.eq(p.get(address, begin)),
+                     loop.write.eq(p.get(write, begin))]
         return loop
 
     def _high_water(self, m, p):
@@ -122,7 +125,7 @@ class WindowEngine(wiring.Component):
         is_ = lambda name: p.get(f"is_{name}", HIGH)  # noqa: E731
 
         settings = self._loop(m, p, "settings", data.StructLayout({"window": 24, "tag": 16}), HIGH,
-                              lambda stage: p.get("is_provision", stage))
+                              "is_provision")
         m.d.comb += [settings.next.window.eq(p.get("window", HIGH)),
                      settings.next.tag.eq(p.get("tag", HIGH))]
         p.put("W", settings.state.window, HIGH)
@@ -131,7 +134,7 @@ class WindowEngine(wiring.Component):
         loop = self._loop(m, p, "high", data.StructLayout({
             "high": self.psn_bits, "generation": self.generation_bits,
             "active": 1, "enabled": 1,
-        }), HIGH, lambda stage: ~p.get("is_nothing", stage) & ~p.get("is_marker", stage))
+        }), HIGH, "touches")
         state, after = loop.state, loop.next
         psn = p.get("psn", HIGH)
         u = Signal(self.psn_bits)
@@ -160,7 +163,7 @@ class WindowEngine(wiring.Component):
             m.d.comb += after.high.eq(state.high)
         p.put("u", u, HIGH)
         p.put("half", half, HIGH)
-        p.put("high_before", state.high[:max(1, (self.word - 1).bit_length())], HIGH)
+        p.put("high_before", state.high[:self.ring_bits], HIGH)
         p.put("starts", starts, HIGH, mark=True)
         p.put("request", request, HIGH, mark=True)
         p.put("stale", stale, HIGH)
@@ -172,7 +175,7 @@ class WindowEngine(wiring.Component):
 
     def _span(self, m, p):
         """Stage 4: how far the request reaches against W. Stage 5: how much is retained."""
-        bits = (self.word - 1).bit_length()
+        bits = self.ring_bits
         u, window = p.get("u", SPAN - 1), p.get("W", SPAN - 1)
         ahead = p.get("request", SPAN - 1) & ~p.get("starts", SPAN - 1)
         half = p.get("half", SPAN - 1)
@@ -189,8 +192,7 @@ class WindowEngine(wiring.Component):
         p.put("far_behind", behind[bits:].any(), SPAN - 1)
         p.put("edge", (window - 1)[:bits], SPAN - 1)
 
-        loop = self._loop(m, p, "span", unsigned(bits), SPAN, lambda stage: p.get("is_request",
-                                                                                  stage))
+        loop = self._loop(m, p, "span", unsigned(bits), SPAN, "is_request")
         fresh, forward = p.get("fresh", SPAN), p.get("forward", SPAN)
         distance, edge = p.get("distance", SPAN), p.get("edge", SPAN)
         reach = Signal(bits + 2)
@@ -200,42 +202,40 @@ class WindowEngine(wiring.Component):
         ]
         p.put("retained", p.get("back", SPAN) & ~p.get("far_behind", SPAN)
               & (p.get("behind", SPAN) <= loop.state), SPAN, mark=True)
-        p.put("oldest", (p.get("high_before", SPAN) - loop.state)[:bits], SPAN)
+        p.put("asked_from", (p.get("high_before", SPAN) - loop.state)[:bits], SPAN)
         # A forward move asks about the positions that fall below L; all else about all retained.
         dropped = Signal(bits + 2)
         m.d.comb += dropped.eq(Mux(forward, Mux(reach > edge, reach - edge, 0), loop.state + 1))
-        p.put("asks", dropped[:bits + 1], SPAN)
+        p.put("asked_count", dropped[:bits + 1], SPAN)
+        p.put("opened_from", (p.get("high_before", SPAN) + 1)[:bits], SPAN)
         p.put("skips", Mux(forward, distance - 1, 0)[:bits], SPAN)
+        p.put("sets", p.get("fresh", SPAN) | forward | p.get("retained", SPAN), SPAN, mark=True)
 
-    def _bitmap(self, m, p):
+    def _bitmap(self, m, p, *, address="context", depth=None, opened="skips", write="is_request"):
         """Stage 8: the word. Stages 9 to 13: which positions were there, counted."""
         bits = (self.word - 1).bit_length()
-        asked = range_mask(p, "asked", p.get("oldest", SPAN), p.get("asks", SPAN), SPAN, self.word)
-        opened = range_mask(p, "opened", p.get("high_before", SPAN) + 1, p.get("skips", SPAN), SPAN,
+        asked = range_mask(p, "asked", p.get("asked_from", SPAN), p.get("asked_count", SPAN), SPAN,
+                           self.word)
+        opened = range_mask(p, "opened", p.get("opened_from", SPAN), p.get(opened, SPAN), SPAN,
                             self.word)
         p.put("position", (1 << p.get("psn", BITMAP - 1)[:bits])[:self.word], BITMAP - 1)
         position = p.get("position", BITMAP)
 
-        loop = self._loop(m, p, "bitmap", unsigned(self.word), BITMAP,
-                          lambda stage: p.get("is_request", stage))
-        fresh, forward = p.get("fresh", BITMAP), p.get("forward", BITMAP)
-        marks = Signal()
-        kept = Signal(self.word)
-        m.d.comb += [
-            marks.eq(fresh | forward | p.get("retained", BITMAP)),
-            kept.eq(Mux(fresh, 0, ~opened)),
-            loop.next.eq((loop.state & kept) | Mux(marks, position, 0)),
-        ]
+        loop = self._loop(m, p, "bitmap", unsigned(self.word), BITMAP, write, address=address,
+                          depth=depth)
+        m.d.comb += loop.next.eq((loop.state & ~opened)
+                                 | Mux(p.get("sets", BITMAP), position, 0))
         p.put("pending_word", ~loop.state & asked, BITMAP)
         p.put("seen_word", loop.state & position, BITMAP)
         popcount(p, "pending", p.get("pending_word", BITMAP + 1), BITMAP + 1)
         any_set(p, "seen", p.get("seen_word", BITMAP + 1), BITMAP + 1)
 
-    def _counters(self, m, p):
+    def _counters(self, m, p, pending):
         """Stage 14: the totals of the epoch, and the record of what they were before."""
         at = COUNTED
         forward, retained = p.get("forward", at), p.get("retained", at)
-        seen, pending = p.get("seen", at), p.get("pending", at)
+        seen = p.get("seen", at)
+        p.put("found", pending, at)
         p.put("adds_expired", Mux(forward, pending, 0), at)
         p.put("adds_skipped", p.get("skips", at), at)
         p.put("adds_filled", retained & ~seen, at)
@@ -247,7 +247,7 @@ class WindowEngine(wiring.Component):
         loop = self._loop(m, p, "counters", data.StructLayout({
             **dict.fromkeys(totals, self.counter_bits),
             "first_time": 64, "last_time": 64, "epoch": 32,
-        }), at, lambda stage: p.get("is_request", stage))
+        }), at, "is_request")
         state, after = loop.state, loop.next
         fresh, request = p.get("fresh", at), p.get("request", at)
         m.d.comb += after.eq(state)
@@ -294,8 +294,8 @@ class WindowEngine(wiring.Component):
             m.d.sync += [
                 record.epoch.eq(state.epoch),
                 record.window.eq(p.get("W", at)),
-                record.pending.eq(Mux(final, 0, p.get("pending", at))),
-                record.abandoned.eq(Mux(final, p.get("pending", at), 0)),
+                record.pending.eq(Mux(final, 0, p.get("found", at))),
+                record.abandoned.eq(Mux(final, p.get("found", at), 0)),
                 record.first_time.eq(state.first_time),
                 record.last_time.eq(state.last_time),
                 *(record[name].eq(state[name]) for name in totals),
