@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from . import classes, flags, keys, opcodes, records, registers, wire
+from . import axi, classes, flags, keys, opcodes, records, registers, wire
 
 __all__ = ["layout_hash", "layout_text"]
 
@@ -26,6 +26,9 @@ def layout_text() -> str:
         lines.append(f"register {name} {register.address:#x} {register.access} {register.fields}")
     for name, bank in registers.BANKS.items():
         lines.append(f"bank {name} {bank.base:#x} {bank.stride} {bank.count} {bank.access}")
+    for name, register in axi.AXI_REGISTERS.items():
+        lines.append(f"axi {name} {register.address:#x} {register.access} {register.fields}")
+    lines.append(f"axi record {axi.record_word(0):#x}")
     lines += [f"message {kind.name} {kind.value:#x}" for kind in wire.MessageType]
     lines += [f"status {status.name} {status.value}" for status in wire.Status]
     lines.append(f"burst {wire.MAX_BURST}")
