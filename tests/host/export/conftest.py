@@ -4,6 +4,9 @@ import socket
 
 import pytest
 
+from rocetap import pki
+from support.fake_board import FakeBoard
+
 
 @pytest.fixture
 def unused_port():
@@ -11,3 +14,17 @@ def unused_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A PKI of its own for the module."""
+    directory = tmp_path_factory.mktemp("pki")
+    pki.init(directory, "probe", "collector.example")
+    return directory
+
+
+@pytest.fixture
+def board():
+    """A board with four contexts."""
+    return FakeBoard(contexts=4)

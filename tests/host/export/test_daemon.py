@@ -1,35 +1,20 @@
 """The daemon between a small board and a real TLS collector: sessions, losses, an orderly end."""
 
 import asyncio
-import contextlib
-import random
 import socket
 import time
-from ipaddress import ip_address
 
 import pytest
 
 from rocetap import pki
-from rocetap.export.backoff import Backoff
-from rocetap.export.daemon import Daemon
-from rocetap.export.hub import Settings
 from rocetap.export.provision import BoardTooSmallError
-from rocetap.export.tls import IdentityError, Limits, RefusedError, client_context
+from rocetap.export.tls import IdentityError, RefusedError
 from rocetap.link.driver import Driver
 from rocetap.link.errors import TransportClosed, TransportOpenError
-from rocetap.provisioning import Connection, Provisioning
-from support.fake_board import FakeBoard
+from support.daemon_bench import all_accounted, ids, make, provisioning, running, until
 from support.tls_collector import collector_context, listening
 
-QUICK = Limits(connect=2.0, dead_peer=1.0, grace=0.3, settle=0.05, close=1.0)
 UNVERIFIED, FINAL = 0x20, 0x01
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("pki")
-    pki.init(directory, "probe", "collector.example")
-    return directory
 
 
 @pytest.fixture(scope="module")
@@ -37,57 +22,6 @@ def foreign(tmp_path_factory):
     directory = tmp_path_factory.mktemp("foreign")
     pki.init(directory, "probe", "collector.example")
     return directory
-
-
-@pytest.fixture
-def board():
-    return FakeBoard(contexts=4)
-
-
-def provisioning(count=2):
-    return Provisioning(connections=[Connection(
-        source=ip_address("192.0.2.1"), destination=ip_address("198.51.100.2"),
-        destination_qp=number, partition_key=0xFFFF, window=64) for number in range(count)])
-
-
-def make(board, endpoint, files, *, interval=0.1, plan=None, open_driver=None, **settings):
-    def driver():
-        if not board.plugged:
-            raise TransportOpenError("cannot open fake: no such port")
-        return Driver(board.transport(), clock=time.monotonic, timeout_s=0.1)
-
-    return Daemon(
-        Settings(endpoint, "collector.example", interval=interval, limits=QUICK, **settings),
-        client_context(files), plan or provisioning(), open_driver or driver,
-        backoff=lambda: Backoff(initial=0.05, cap=0.2, random=random.Random(1)))
-
-
-@contextlib.asynccontextmanager
-async def running(daemon):
-    task = asyncio.create_task(daemon.run())
-    try:
-        yield task
-    finally:
-        daemon.stop()
-        await asyncio.wait_for(task, 10)
-
-
-async def until(condition, task=None, seconds=8):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert task is None or not task.done(), task.exception()
-        assert time.monotonic() < deadline, "condition did not come about"
-        await asyncio.sleep(0.01)
-
-
-def ids(reports):
-    return [(row["rdmaDestinationQP"], row["rdmaSequenceEpochId"], row["rdmaSequenceReportId"])
-            for row in reports]
-
-
-def all_accounted(daemon):
-    counts = daemon.hub.statistics
-    return counts.produced == counts.sent + sum(daemon.hub.drops.values())
 
 
 def test_reports_flow_and_the_end_is_in_order(folder, board):
