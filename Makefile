@@ -2,6 +2,7 @@
 # make test     the whole test suite, fast tests first
 # make lint     ruff and mypy
 # make bench    speed of the simulated board
+# make fuzz     decoder, collector, link and capture reader, FUZZ_SECONDS each
 # make lock     refresh requirements.lock (needs uv)
 # make clean    remove .venv and everything built
 #
@@ -20,7 +21,7 @@ unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV
 VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check --no-input
 
-.PHONY: help demo test lint bench lock clean check-python check-tools FORCE
+.PHONY: help demo test lint bench fuzz lock clean check-python check-tools FORCE
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -37,6 +38,11 @@ lint: .venv/.installed
 
 bench: check-tools .venv/.installed
 	@$(VENV) -m rocetap_sim.bench
+
+FUZZ_SECONDS ?= 60
+fuzz: .venv/.installed
+	@for target in decoder collector link capture; do \
+	    $(VENV) tests/fuzz/run.py $$target $(FUZZ_SECONDS) || exit 1; done
 
 # Names, versions and hashes only: no address of any index.
 lock: check-python
