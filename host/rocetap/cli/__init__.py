@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "collect": "Run the collector: mutual TLS 1.3, validation, SQLite store.",
     "query": "Show what a collector has stored, or write it as an IPFIX File.",
     "sim": "Run the simulated board behind socket://HOST:PORT.",
+    "verilog": "Write the probe as a Verilog core with AXI pins, for other designs.",
     "pki": "Make a development PKI and certificates.",
     "bench": "Measure speeds on this machine.",
     "doctor": "Say what is installed, what is missing, and what to do.",
