@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 import time
 
@@ -72,10 +73,11 @@ def collector_context(folder, name=pki.COLLECTOR):
 
 
 @contextlib.asynccontextmanager
-async def listening(context, *, port=0, reads=True):
+async def listening(context, *, host="127.0.0.1", port=0, reads=True, receive_buffer=0):
     """Yields the endpoint and the list of connections heard; ends them all at the end.
 
-    `reads` may be an asyncio.Event: nothing is read before it is set.
+    `reads` may be an asyncio.Event: nothing is read before it is set. `receive_buffer`: octets
+    that the system holds for a connection; 0: its own choice.
     """
     heard, writers = [], []
 
@@ -91,9 +93,12 @@ async def listening(context, *, port=0, reads=True):
         one.end()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", port, ssl=context)
+    server = await asyncio.start_server(serve, host, port, ssl=context)
+    if receive_buffer:
+        for one in server.sockets:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     try:
-        yield Endpoint("127.0.0.1", server.sockets[0].getsockname()[1]), heard
+        yield Endpoint(host, server.sockets[0].getsockname()[1]), heard
     finally:
         server.close()
         for writer in writers:
