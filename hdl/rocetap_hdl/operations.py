@@ -16,9 +16,9 @@ __all__ = ["OperationArbiter", "Sweep"]
 class OperationArbiter(wiring.Component):
     """Joins packets, closures of exhausted epochs, host operations and the sweep to one stream.
 
-    What wins, in this order: a packet (it cannot wait), a closure for exhaustion, a host
-    operation, the sweep. Host operation and sweep are held with ``ready`` low until a clock
-    without a packet. One closure for exhaustion waits at a time; the engine asks again with the
+    ``busy`` holds back all but packets. What wins, in this order: a packet (it cannot wait), a
+    closure for exhaustion, a host operation, the sweep. Host operation and sweep are held with
+    ``ready`` low until a clock without a packet. One closure for exhaustion waits at a time; the engine asks again with the
     next request of a context that found the place taken. Latency is one clock.
     """
 
@@ -27,6 +27,7 @@ class OperationArbiter(wiring.Component):
         context_bits = max(1, (connections - 1).bit_length())
         super().__init__({
             "lookups": In(lookup_stream(connections)),
+            "busy": In(1),
             "exhausted": In(1),
             "exhausted_context": In(context_bits),
             "host": In(wiring.Signature({
@@ -60,6 +61,8 @@ class OperationArbiter(wiring.Component):
                 out.psn.eq(lookup.psn),
                 out.time.eq(lookup.time),
             ]
+        with m.Elif(self.busy):
+            pass
         with m.Elif(waiting):
             m.d.comb += [valid.eq(1), out.kind.eq(OperationKind.CLOSE),
                          out.context.eq(waiting_context)]

@@ -8,9 +8,9 @@ __all__ = ["Pipeline"]
 class Pipeline:
     """Named values and the registers between the stages, made on demand.
 
-    ``live`` says, at the first stage, whether an item enters. ``put(name, value, stage)`` says at which
-    stage a value exists; ``get(name, stage)`` gives it at a later stage, through one register a
-    stage. All registers of one name are shared.
+    ``live`` says, at stage ``first``, whether an item enters. ``put(name, value, stage)`` says at
+    which stage a value exists; ``get(name, stage)`` gives it at a later stage, through one register
+    a stage. All registers of one name are shared.
 
     Values move only with a live item and are not reset: what stands where no item is, is anything.
     Values put with ``mark=True`` are what makes something happen: they move every clock, are reset,
@@ -20,7 +20,7 @@ class Pipeline:
     """
 
     def __init__(self, m, live, name="pipeline", *, first=0):
-        self._m = Module()
+        self.module = self._m = Module()
         m.submodules[name] = self._m
         self._values = {}
         self._born = {}

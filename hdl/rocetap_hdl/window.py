@@ -52,7 +52,7 @@ class WindowEngine(wiring.Component):
     Ports: ``operations`` in, one a clock; ``records`` out, ``latency`` clocks later, always taken;
     ``generation``: capture discontinuities so far; ``exhausted``: a strobe with the context whose
     counters near their bound: somebody has to send CLOSE for it, and it comes again with every
-    further request until then.
+    further request until then. ``busy`` (never, here) asks operations that can wait to wait.
 
     What wins: ``raise_generation`` of an operation comes before the operation itself. A request on
     a context whose epoch is of an older generation closes it with captureDiscontinuity and starts a
@@ -86,29 +86,34 @@ class WindowEngine(wiring.Component):
             "operations": In(operation_stream(connections)),
             "records": Out(record_stream(always_ready=True)),
             "generation": Out(generation_bits),
+            "busy": Out(1),
             "exhausted": Out(1),
             "exhausted_context": Out(self.context_bits),
         })
 
     def elaborate(self, platform):
         m = Module()
-        p = Pipeline(m, self.operations.valid)
-        operation = self.operations.payload
-        kind = Signal(4)
-        m.d.comb += kind.eq(Mux(self.operations.valid, operation.kind, OperationKind.NOTHING))
-        for item in OperationKind:
-            p.put(f"is_{item.name.lower()}", kind == item, 0, mark=True)
-        p.put("touches", (kind != OperationKind.NOTHING) & (kind != OperationKind.MARKER), 0,
-              mark=True)
-        p.put("raises", self.operations.valid & operation.raise_generation, 0, mark=True)
-        for name in ("context", "psn", "time", "window", "tag", "reasons"):
-            p.put(name, operation[name][:self.psn_bits] if name == "psn" else operation[name], 0)
-
+        p = self._operations(m, (self.operations.valid, self.operations.payload))
         self._high_water(m, p)
         self._span(m, p)
         self._bitmap(m, p)
         self._counters(m, p, p.get("pending", COUNTED))
         return m
+
+    def _operations(self, m, admitted):
+        """Stage 0: the pipeline, with the operation's fields and a mark for each kind."""
+        valid, operation = admitted
+        p = Pipeline(m, valid)
+        kind = Signal(4)
+        m.d.comb += kind.eq(Mux(valid, operation.kind, OperationKind.NOTHING))
+        for item in OperationKind:
+            p.put(f"is_{item.name.lower()}", kind == item, 0, mark=True)
+        p.put("touches", (kind != OperationKind.NOTHING) & (kind != OperationKind.MARKER), 0,
+              mark=True)
+        p.put("raises", valid & operation.raise_generation, 0, mark=True)
+        for name in ("context", "psn", "time", "window", "tag", "reasons"):
+            p.put(name, operation[name][:self.psn_bits] if name == "psn" else operation[name], 0)
+        return p
 
     def _loop(self, m, p, name, shape, stage, write, *, address="context", depth=None):
         """A state loop that computes at ``stage``, over the contexts or what ``address`` names."""
