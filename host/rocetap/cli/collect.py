@@ -7,46 +7,75 @@ import contextlib
 import datetime
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from rocetap.cli.common import one_line_errors, stop_on_signals
+from rocetap.cli.common import (
+    keep_watchdog,
+    on_reload_signal,
+    one_line_errors,
+    start_logging,
+    stop_on_signals,
+)
+from rocetap.cli.configuration import Setting, address, load, number
 from rocetap.errors import RocetapError
 from rocetap.spec.elements import DEFAULT_PEN
-from rocetap.telemetry.logs import LogFormat, set_up_logging
+from rocetap.telemetry.logs import LogFormat
 
-__all__ = ["collect"]
+__all__ = ["SETTINGS", "collect"]
 
 _LOG = logging.getLogger("rocetap.collect")
 
+SETTINGS: Final = (
+    Setting("pki", Path),
+    Setting("store", Path),
+    Setting("allow", list, check=lambda value: None if value else "must have a name"),
+    Setting("listen", str, "127.0.0.1:4740", address(allow_port_zero=True)),
+    Setting("port_file", Path, None),
+    Setting("pen", int, DEFAULT_PEN, number(0, 0xFFFF_FFFF)),
+    Setting("metrics", str, None, address(allow_port_zero=True)),
+    Setting("limit", list, []),
+    Setting("log_format", str, "text",
+            lambda value: None if value in list(LogFormat) else "must be text or json"),
+    Setting("verbose", bool, False),
+)
+"""All of them may stand in the file's [collect], in the environment, and on the command line."""
+
 
 def collect(
-    pki: Annotated[Path, typer.Option(
-        help="Folder with ca.pem, collector.pem and collector.key; see rocetap pki.")],
-    store: Annotated[Path, typer.Option(help="SQLite file to write; made if it is not there.")],
-    allow: Annotated[list[str], typer.Option(
-        help="Name of an exporter that may send, as in its certificate. May be repeated.")],
-    listen: Annotated[str, typer.Option(
-        help="HOST:PORT to listen on; port 0 takes a free one.")] = "127.0.0.1:4740",
+    config: Annotated[Path | None, typer.Option(
+        help="TOML file with these settings in a table [collect]; - in a name is _ there.")] = None,
+    pki: Annotated[Path | None, typer.Option(
+        help="Folder with ca.pem, collector.pem and collector.key; see rocetap pki.")] = None,
+    store: Annotated[Path | None, typer.Option(
+        help="SQLite file to write; made if it is not there.")] = None,
+    allow: Annotated[list[str] | None, typer.Option(
+        help="Name of an exporter that may send, as in its certificate. May be repeated.")] = None,
+    listen: Annotated[str | None, typer.Option(
+        help="HOST:PORT to listen on, port 0 takes a free one; 127.0.0.1:4740.")] = None,
     port_file: Annotated[Path | None, typer.Option(
         help="Write the port here once it listens.")] = None,
-    pen: Annotated[int, typer.Option(
-        help="Private Enterprise Number of the profiles' elements.")] = DEFAULT_PEN,
+    pen: Annotated[int | None, typer.Option(
+        help=f"Private Enterprise Number of the profiles' elements; {DEFAULT_PEN}.")] = None,
     metrics: Annotated[str | None, typer.Option(
         help="HOST:PORT for /metrics (Prometheus) and /healthz; keep it on loopback, it asks for "
         "no certificate.")] = None,
     limit: Annotated[list[str] | None, typer.Option(
         help="NAME=VALUE of a limit, such as peers=500 or epochs.contexts=200000; all of them "
         "stand in the first log line and in /metrics. May be repeated.")] = None,
-    log_format: Annotated[LogFormat, typer.Option(
-        help="text, or json: an object a line.")] = LogFormat.text,
-    verbose: Annotated[bool, typer.Option("--verbose", help="More log lines.")] = False,
+    log_format: Annotated[LogFormat | None, typer.Option(
+        help="text, or json: an object a line; text.")] = None,
+    verbose: Annotated[bool | None, typer.Option(
+        "--verbose", help="More log lines.", show_default=False)] = None,
 ) -> None:
     """Receive IPFIX over mutually authenticated TLS 1.3, validate it and store it.
 
     Runs until SIGTERM or SIGINT; then every epoch that is still open is stored as incomplete.
+    Certificates are read again when they change. Each option may also be given as ROCETAP_NAME in
+    the environment, or in the file of --config.
 
     Examples:
 
@@ -64,15 +93,21 @@ def collect(
     from rocetap.collect.tls import ServerIdentity
     from rocetap.export.endpoint import parse_endpoint
 
-    set_up_logging(log_format, verbose=verbose)
+    values = load("collect", SETTINGS, {
+        "pki": pki, "store": store, "allow": allow or None, "listen": listen,
+        "port_file": port_file, "pen": pen, "metrics": metrics, "limit": limit or None,
+        "log_format": log_format, "verbose": verbose}, config)
+    start_logging(verbose=values["verbose"], form=LogFormat(values["log_format"]))
     with one_line_errors():
-        endpoint = parse_endpoint(listen, allow_port_zero=True)
-        shown = parse_endpoint(metrics, allow_port_zero=True) if metrics else None
-        settings = server_settings(pen, limit or [])
-        files = authority.credentials(pki, authority.COLLECTOR)
+        endpoint = parse_endpoint(values["listen"], allow_port_zero=True)
+        shown = parse_endpoint(values["metrics"], allow_port_zero=True) if values[
+            "metrics"] else None
+        settings = server_settings(values["pen"], values["limit"])
+        files = authority.credentials(values["pki"], authority.COLLECTOR)
         authority.check_credentials(files, datetime.datetime.now(datetime.UTC))
         identity = ServerIdentity(files.authority, files.certificate, files.key)
-        asyncio.run(_run(identity, frozenset(allow), endpoint, port_file, store, settings, shown))
+        asyncio.run(_run(identity, frozenset(values["allow"]), endpoint, values["port_file"],
+                         values["store"], settings, shown))
 
 
 async def _run(identity: Any, allowed: frozenset[str], endpoint: Any, port_file: Path | None,
@@ -83,6 +118,7 @@ async def _run(identity: Any, allowed: frozenset[str], endpoint: Any, port_file:
 
     stop = asyncio.Event()
     stop_on_signals(stop.set)
+    on_reload_signal(partial(asyncio.to_thread, identity.context))
     store = SqliteStore(store_path)
     try:
         server = CollectorServer(identity, allowed, store, settings)
@@ -99,7 +135,7 @@ async def _run(identity: Any, allowed: frozenset[str], endpoint: Any, port_file:
                               type(endpoint)(endpoint.host, port), store_path,
                               ", ".join(sorted(allowed)))
                     ready(f"listening on port {port}")
-                    await _first(stop.wait(), server.broken())
+                    await _first(stop.wait(), server.broken(), keep_watchdog())
                     stopping()
                     _LOG.info("told to end" if stop.is_set()
                               else "the store cannot be used any more")

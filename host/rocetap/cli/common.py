@@ -59,11 +59,12 @@ def on_reload_signal(reload: Callable[[], Coroutine[Any, Any, object]]) -> None:
 
 
 async def keep_watchdog() -> None:
-    """Tells systemd's watchdog, if it wants to know, that the event loop still turns."""
+    """Tells systemd's watchdog, if it wants to know, that the event loop still turns; for ever."""
     seconds = notify.watchdog_interval()
-    while seconds is not None:
-        notify.notify("WATCHDOG=1")
-        await asyncio.sleep(seconds)
+    while True:
+        if seconds is not None:
+            notify.notify("WATCHDOG=1")
+        await asyncio.sleep(seconds or 3600.0)
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:

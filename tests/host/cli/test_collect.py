@@ -38,7 +38,7 @@ def test_an_expired_certificate(capsys, folder):
 
 def test_an_address_without_a_port(capsys, folder):
     assert fails(capsys, folder, listen="localhost") == (
-        "address 'localhost': no port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT")
+        "--listen is localhost, no port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT")
 
 
 def test_a_store_in_a_folder_that_is_not_there(capsys, folder):
@@ -58,4 +58,17 @@ def test_a_limit_that_is_none(capsys, folder):
 
 def test_a_metrics_address_without_a_port(capsys, folder):
     assert fails(capsys, folder, "--metrics", "127.0.0.1") == (
-        "address '127.0.0.1': no port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT")
+        "--metrics is 127.0.0.1, no port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT")
+
+
+def test_every_error_of_a_file_is_a_line(capsys, folder):
+    (folder / "rocetap.toml").write_text('[collect]\nallow = []\nlisten = "x"\nstor = "f"\n')
+    with pytest.raises(SystemExit) as caught:
+        main(["collect", "--config", str(folder / "rocetap.toml"), "--pki", str(folder)])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.splitlines() == [f"rocetap: error: {line}" for line in (
+        f"{folder}/rocetap.toml:4: unknown setting 'stor'; is store meant?",
+        f"no store: give --store or ROCETAP_STORE, or store in [collect] of {folder}/rocetap.toml",
+        f"{folder}/rocetap.toml:2: allow is [], must have a name",
+        f"{folder}/rocetap.toml:3: listen is x, no port; give HOST:PORT, IPV4:PORT or "
+        "[IPV6]:PORT")]
