@@ -57,8 +57,8 @@ def _key(design: Design, kind: str, verilator: Verilator, compiler: Compiler) ->
              verilator_version_text(verilator.version), compiler.program, compiler.version,
              *map(_package_version, _TOOLS)]
     spec = sorted(Path(rocetap.spec.__file__).parent.glob("*.py"))
-    own = [_HERE / name for name in
-           ("verilog.py", "native.py", "build.py", "harness.cpp", "harness.h")]
+    own = [_HERE / name for name in ("verilog.py", "native.py", "build.py")]
+    own += sorted([*_HERE.glob("*.cpp"), *_HERE.glob("*.h")])
     digest.update(json.dumps(facts).encode())
     for path in [*design.sources(), *spec, *own]:
         digest.update(hashlib.sha256(path.read_bytes()).digest())
