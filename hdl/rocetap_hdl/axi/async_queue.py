@@ -16,7 +16,8 @@ class AsyncQueue(wiring.Component):
     once, and the other side would see words that nobody wrote. What a reset means has to be said in
     words that are written.
 
-    ``i_valid`` counts where ``i_ready`` is up. ``o_valid`` follows a write by 2 to 3 clocks of
+    ``i_valid`` counts where ``i_ready`` is up; ``i_roomy``: at least half of the places are free,
+    and were two clocks ago. ``o_valid`` follows a write by 2 to 3 clocks of
     ``sync``; ``o_data`` goes to the next word in every clock with ``o_valid & o_ready``.
     """
 
@@ -28,6 +29,7 @@ class AsyncQueue(wiring.Component):
         self._i_domain = i_domain
         super().__init__({
             "i_data": In(width), "i_valid": In(1), "i_ready": Out(1),
+            "i_roomy": Out(1),
             "o_data": Out(width), "o_valid": Out(1), "o_ready": In(1),
         })
 
@@ -55,6 +57,11 @@ class AsyncQueue(wiring.Component):
         m.d.comb += [
             self.i_ready.eq(written_gray != (read_seen ^ (0b11 << (bits - 2)))),
             self.o_valid.eq(written_seen != read_gray),
+        ]
+        read_then = Signal(bits)
+        m.d[near] += [
+            read_then.eq(Cat(read_seen[i:].xor() for i in range(bits))),
+            self.i_roomy.eq((written - read_then)[:bits] < self._depth // 2),
         ]
         m.submodules.words = words = memory.Memory(shape=self._width, depth=self._depth, init=[])
         store = words.write_port(domain=near)

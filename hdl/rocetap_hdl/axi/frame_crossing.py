@@ -15,8 +15,8 @@ class FrameCrossing(wiring.Component):
 
     ``o`` gives a beat in every clock that finds one. A core clock that is not slower than the
     port's never lets it fill. A frame that finds no room for one of its beats is lost, and those
-    that come until there is room: one ``lost`` beat stands in their place. A frame that had begun
-    is left without an end before it.
+    that come until half of the queue is free: one ``lost`` beat stands in their place. A frame that
+    had begun is left without an end before it.
 
     A reset of ``i_domain`` is a gap too, and gives a ``lost`` beat, the first one at power-up. A
     reset of ``sync`` drops what is in the queue and what comes while it lasts; what comes out after
@@ -38,14 +38,14 @@ class FrameCrossing(wiring.Component):
         m.submodules.queue = queue = self._queue
         lost = layout.const({"first": 1, "last": 1, "lost": 1}).as_value()
 
-        # Port side. A place goes to an owed `lost` beat first; a frame that meets it is lost too.
+        # Port side. An owed `lost` beat goes first; a frame that meets it is lost too.
         owed, dropping = Signal(init=1), Signal()
         taken = self.i.valid & ~owed & (self.i.p.first | ~dropping)
         m.d.comb += [
             queue.i_data.eq(Mux(owed, lost, Value.cast(self.i.payload))),
-            queue.i_valid.eq(owed | taken),
+            queue.i_valid.eq((owed & queue.i_roomy) | taken),
         ]
-        with m.If(owed & queue.i_ready):
+        with m.If(owed & queue.i_roomy & queue.i_ready):
             m.d[self._i_domain] += owed.eq(0)
         with m.If(taken & ~queue.i_ready):
             m.d[self._i_domain] += owed.eq(1)

@@ -108,7 +108,7 @@ def test_what_a_slower_core_loses_is_lost_in_its_place(i_period, size):
             assert before is None or number == before + 1
             before = number
     assert gaps > 1
-    assert unfinished > 0 or size == 8
+    assert unfinished > 0 or size < 200
     assert sum(frame not in (LOST, Seen(None)) for frame in seen) < len(frames)
 
 
