@@ -69,7 +69,7 @@ def _header(design: Design) -> str:
     """What the harness must know of the design when it is compiled."""
     from .verilog import beat_offsets
 
-    lines = [f'#include "{_PREFIX}.h"', f"using Model = {_PREFIX};",
+    lines = ["#pragma once", f'#include "{_PREFIX}.h"', f"using Model = {_PREFIX};",
              f"constexpr unsigned BUS_OCTETS = {design.bus_bytes};",
              f"constexpr unsigned PORTS = {design.ports};",
              "#define FOR_EACH_PORT(X) " + " ".join(f"X({p})" for p in range(design.ports))]
