@@ -30,6 +30,7 @@ class Heard:
         self.counters = {}
         self.error = None
         self.ended = False
+        self.client_serial = None
         self._ipfix = CollectingSession()
         self._session = CollectorSession()
 
@@ -83,6 +84,7 @@ async def listening(context, *, host="127.0.0.1", port=0, reads=True, receive_bu
 
     async def serve(reader, writer):
         one = Heard()
+        one.client_serial = writer.get_extra_info("peercert")["serialNumber"]
         heard.append(one)
         writers.append(writer)
         with contextlib.suppress(OSError, asyncio.CancelledError):

@@ -10,6 +10,8 @@ from rocetap.link.driver import Driver
 from rocetap.provisioning import Connection, Port, Provisioning
 from rocetap.spec.registers import OperationKind
 from support.fake_board import FakeBoard
+from support.link_fake import FakeBoard as LineBoard
+from support.link_fake import FakeLine, whole
 
 
 def connection(number, window=64, **settings):
@@ -121,3 +123,16 @@ def test_a_driver_before_its_handshake_is_refused(board):
     with pytest.raises(ValueError, match=r"^no handshake yet: the number of contexts is not known$"
                        ):
         Provisioner(Driver(board.transport(), clock=time.monotonic))
+
+
+@pytest.mark.parametrize(("reply_s", "least", "most"), [(0.001, 4.0, 4.4), (0.016, 65, 67)])
+def test_what_taking_over_a_full_board_of_1024_connections_costs(reply_s, least, most):
+    line = FakeLine(LineBoard(connections=1024), whole(reply_s))
+    driver = Driver(line, clock=line.clock)
+    driver.handshake()
+    one = Provisioner(driver)
+    begin = line.now
+    one.take_over()
+    one.apply(provisioning(*range(1024)))
+    assert line.writes == 2048 + 2 * 1024 + 2
+    assert least < line.now - begin < most

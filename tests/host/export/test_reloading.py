@@ -1,12 +1,14 @@
 """A provisioning that is read again: what changed closes its epoch, the rest goes on."""
 
 import asyncio
+import shutil
 from dataclasses import replace
 
 import pytest
 
 from rocetap import pki
 from rocetap.export import reloading
+from rocetap.export.identity import ClientIdentity
 from rocetap.export.watch import FileWatch
 from rocetap.provisioning import provisioning_text, read_provisioning
 from rocetap.spec.registers import OperationKind
@@ -192,3 +194,39 @@ def test_without_a_file_there_is_nothing_to_read(folder, board, file, caplog):
 
     run_with(file, folder, board, use)
     assert "the provisioning did not come from a file: nothing to read again" in caplog.text
+
+
+def test_case_23_renewed_certificates_serve_the_next_session_and_the_open_one_goes_on(
+        folder, board, unused_port, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(reloading, "LOOK_S", 0.05)
+    keys = tmp_path / "keys"
+    shutil.copytree(folder, keys)
+    pki.issue(keys, "next", days=60)
+
+    async def run():
+        context = collector_context(folder)
+        identity = ClientIdentity(pki.credentials(keys, pki.EXPORTER))
+        before = dict(identity.expires)
+        async with listening(context, port=unused_port) as (endpoint, heard):
+            daemon = make(board, endpoint, identity.context)
+            task = asyncio.create_task(daemon.run())
+            await until(lambda: daemon.hub.statistics.sessions, task)
+            shutil.copy(keys / "next.pem", keys / "exporter.pem")
+            await until(lambda: identity.failed_reloads, task)
+            await asyncio.sleep(0.3)
+            assert identity.expires == before
+            shutil.copy(keys / "next.key", keys / "exporter.key")
+            await until(lambda: identity.reloads, task)
+            assert identity.expires["certificate"] < before["certificate"]
+            board.request(0)
+            await until(lambda: heard[0].reports, task)
+            assert (daemon.hub.statistics.sessions, len(heard)) == (1, 1)
+            first = heard[0].client_serial
+        async with listening(context, port=unused_port) as (_, heard):
+            await until(lambda: daemon.hub.statistics.sessions == 2, task)
+            assert heard[-1].client_serial != first
+            daemon.stop()
+            await asyncio.wait_for(task, 10)
+    asyncio.run(run())
+    assert sum("the certificate in use stays" in one.getMessage()
+               for one in caplog.records) == 1
