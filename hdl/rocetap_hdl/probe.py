@@ -13,6 +13,7 @@ from .operations import OperationArbiter, Sweep
 from .parser import Parser
 from .registers import RegisterFile
 from .table import ConnectionTable
+from .wide import WideWindowEngine
 from .window import WindowEngine
 
 __all__ = ["Probe"]
@@ -22,8 +23,10 @@ class Probe(wiring.Component):
     """The whole core, without MACs and without a UART.
 
     Parameters: ``bus_bytes`` N, octets a beat (1, 8, 64); ``ports``; ``connections``, contexts of
-    the table; ``word``, the largest window W; ``records``, depth of the snapshot FIFO;
-    ``has_fcs``, whether frames end with their FCS; ``link``, whether the host comes over the link.
+    the table; ``word`` and ``words``, whose product is the largest window W (with one word any
+    traffic passes at line rate, with more see :mod:`.wide`); ``records``, depth of the snapshot
+    FIFO; ``has_fcs``, whether frames end with their FCS; ``link``, whether the host comes over the
+    link.
 
     Ports: ``frames``: one stream a port, always taken. ``time``: ns, the arrival time of a frame's
     first beat and the board's clock. ``link_rx`` and ``link_tx``: octets from and to the host; in
@@ -31,12 +34,13 @@ class Probe(wiring.Component):
     ``snapshot_level`` and ``snapshot_room``: records waiting, and places left.
     """
 
-    def __init__(self, *, bus_bytes=8, ports=1, connections=1024, word=256, records=512,
+    def __init__(self, *, bus_bytes=8, ports=1, connections=1024, word=256, words=1, records=512,
                  has_fcs=True, link=True):
         self.bus_bytes = bus_bytes
         self.ports = ports
         self.connections = connections
         self.word = word
+        self.words = words
         self.depth = records
         self.has_fcs = has_fcs
         self.link = link
@@ -62,11 +66,13 @@ class Probe(wiring.Component):
         m.submodules.table = table = ConnectionTable(connections=c)
         m.submodules.arbiter = arbiter = OperationArbiter(connections=c)
         m.submodules.sweep = sweep = Sweep(connections=c)
-        m.submodules.engine = engine = WindowEngine(connections=c, word=self.word)
+        m.submodules.engine = engine = (
+            WindowEngine(connections=c, word=self.word) if self.words == 1 else
+            WideWindowEngine(connections=c, word=self.word, words=self.words))
         m.submodules.fifo = fifo = SnapshotFifo(depth=self.depth)
         m.submodules.counters = counters = Counters(self.ports)
         m.submodules.registers = registers = RegisterFile(
-            connections=c, word=self.word, ports=self.ports, bus_bytes=n,
+            connections=c, word=self.word * self.words, ports=self.ports, bus_bytes=n,
             counter_latency=Counters.latency)
 
         # Frames to verdicts to operations to records to the link.
@@ -107,6 +113,7 @@ class Probe(wiring.Component):
         connect(m, registers.operation, arbiter.host)
         connect(m, sweep.operations, arbiter.sweep)
         m.d.comb += [
+            arbiter.busy.eq(engine.busy),
             arbiter.exhausted.eq(engine.exhausted),
             arbiter.exhausted_context.eq(engine.exhausted_context),
             sweep.room.eq(fifo.room),
