@@ -1,10 +1,10 @@
 """A delay of a fixed number of clocks for wide values."""
 
 from amaranth.hdl import *
-from amaranth.lib import memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Delay"]
+__all__ = ["Delay", "later"]
 
 
 class Delay(wiring.Component):
@@ -43,3 +43,12 @@ class Delay(wiring.Component):
             write.addr.eq(place), write.en.eq(1), write.data.eq(self.i), read.addr.eq(place)]
         m.d.sync += self.o.eq(read.data)
         return m
+
+
+def later(m, name, clocks, **fields):
+    """A view with the values of ``fields`` as they were ``clocks`` clocks ago, through one
+    :class:`Delay`, which becomes the submodule ``name`` of ``m``."""
+    layout = data.StructLayout({key: value.shape() for key, value in fields.items()})
+    m.submodules[name] = delay = Delay(layout, clocks)
+    m.d.comb += [delay.i[key].eq(value) for key, value in fields.items()]
+    return delay.o

@@ -32,7 +32,7 @@ frame_head = data.StructLayout({
 ethernet_header = data.StructLayout({
     "tags": unsigned(2),                   # 0, 1 or 2
     "too_deep": 1,                         # a third tag
-    "short": 1,                            # sliced before the EtherType
+    "short": 1,                            # ends before the EtherType
     "outer_vid": unsigned(12),             # of the only or outer tag, else 0
     "inner_vid": unsigned(12),             # of the inner of two tags, else 0
     **dict.fromkeys(ETHERTYPES, 1),
@@ -87,7 +87,7 @@ class Ethernet(wiring.Component):
                     out.tags.eq(tags),
                     out.outer_vid.eq(vids[0] if tags > 0 else 0),
                     out.inner_vid.eq(vids[1] if tags > 1 else 0),
-                    out.short.eq(held.sliced & (captured < start)),
+                    out.short.eq(captured < start),
                     out.available.eq(captured - start),
                     out.packet.eq(held.octets[8 * start:8 * (start + PACKET_OCTETS)]),
                 ]

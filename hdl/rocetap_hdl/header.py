@@ -20,35 +20,36 @@ def octets(field, start, count):
     return Cat(field[8 * i:8 * i + 8] for i in reversed(range(start, start + count)))
 
 
-def captured_beat(bus_bytes):
+def captured_beat(bus_bytes, head=HEADER_OCTETS):
     """A beat, and what is known of its frame with it.
 
-    ``index`` numbers the beat from 0, saturating. ``octets``: the frame's first HEADER_OCTETS, the
-    first on the wire in bits 7:0; those that have not come yet are left from frames before.
+    ``index`` numbers the beat from 0, saturating. ``octets``: the frame's first ``head`` octets,
+    the first on the wire in bits 7:0; those that have not come yet are left from frames before.
     ``time`` is the arrival of the first beat.
     """
     return data.StructLayout({
         "beat": frame_beat(bus_bytes),
         "index": unsigned(LENGTH_BITS - (bus_bytes - 1).bit_length()),
-        "octets": unsigned(8 * HEADER_OCTETS),
+        "octets": unsigned(8 * head),
         "time": unsigned(64),
     })
 
 
 class HeaderCapture(wiring.Component):
-    """Numbers the beats of a frame and collects its head.
+    """Numbers the beats of a frame and collects its head, the first ``head`` octets.
 
     ``beats`` gives every beat `LATENCY` clocks after it came; ``time`` is sampled with the first.
     """
 
     LATENCY = 2
 
-    def __init__(self, bus_bytes):
+    def __init__(self, bus_bytes, *, head=HEADER_OCTETS):
         self._bus_bytes = bus_bytes
+        self._head = head
         super().__init__({
             "frames": In(frame_stream(bus_bytes)),
             "time": In(64),
-            "beats": Out(stream.Signature(captured_beat(bus_bytes), always_ready=True)),
+            "beats": Out(stream.Signature(captured_beat(bus_bytes, head), always_ready=True)),
         })
 
     def elaborate(self, platform):
@@ -71,8 +72,8 @@ class HeaderCapture(wiring.Component):
         # Clock 2: its octets in their places.
         m.d.sync += [
             self.beats.valid.eq(valid), out.beat.eq(beat), out.index.eq(index), out.time.eq(time)]
-        for row in range(-(-HEADER_OCTETS // n)):
-            low, high = row * n, min(HEADER_OCTETS, (row + 1) * n)
+        for row in range(-(-self._head // n)):
+            low, high = row * n, min(self._head, (row + 1) * n)
             with m.If(valid & (index == row)):
                 m.d.sync += out.octets[8 * low:8 * high].eq(beat.data)
         return m

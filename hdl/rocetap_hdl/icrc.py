@@ -22,16 +22,14 @@ IPV6_MASKED = (1, 2, 3, 7)
 UDP_MASKED = (6, 7, 12)
 """Checksum; the BTH's FECN, BECN and reserved bits. From the UDP header's first octet on."""
 
-STARTS = (14, 18, 22)
+STARTS = range(14, 22 + 1, 4)
 """Octet of the frame where IP starts, by number of tags. Tags are not covered."""
 
-ANCHORS = range(5, 18)
-"""Tags and IP header in 32-bit words: where UDP starts, counted from octet 14."""
+IP_WORDS = range(5, 15 + 1)
+"""32-bit words of an IP header: IHL, or 10."""
 
 SHORTEST = 32
 """No RoCEv2 packet is shorter (44 octets with IPv4), and beats with the length field end before."""
-
-PATTERN_OCTETS = 14 + 4 * ANCHORS[-1] + UDP_MASKED[-1] + 1
 
 
 def _seed():
@@ -49,7 +47,7 @@ def icrc_beat(bus_bytes):
     return data.StructLayout({
         "beat": frame_beat(bus_bytes),
         "index": unsigned(LENGTH_BITS - (bus_bytes - 1).bit_length()),
-        "tags": unsigned(2),
+        "place": unsigned(4),      # which of the component's ``starts`` IP has
         "ipv6": 1,
         "words": unsigned(4),
         "length": unsigned(17),
@@ -59,6 +57,9 @@ def icrc_beat(bus_bytes):
 class InvariantCheck(wiring.Component):
     """Says of each frame whether its packet ends in the right ICRC.
 
+    Parameters: ``bus_bytes``; ``starts``, the octets of a frame where its IP header may start,
+    four apart.
+
     The packet ends where the IP length says, never at the frame's end. ``results`` is valid
     `LATENCY` clocks after each frame's last beat, one a frame, in order; wrong when the frame ends
     before the packet, meaningless when the frame is not RoCEv2.
@@ -66,8 +67,9 @@ class InvariantCheck(wiring.Component):
 
     LATENCY = 3 + Crc32.LATENCY + 1
 
-    def __init__(self, bus_bytes):
+    def __init__(self, bus_bytes, *, starts=STARTS):
         self._bus_bytes = bus_bytes
+        self._starts = starts
         super().__init__({
             "beats": In(stream.Signature(icrc_beat(bus_bytes), always_ready=True)),
             "results": Out(stream.Signature(1, always_ready=True)),
@@ -76,6 +78,9 @@ class InvariantCheck(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         n = self._bus_bytes
+        starts = self._starts
+        anchors = range(IP_WORDS[0], IP_WORDS[-1] + len(starts))
+        pattern_octets = starts[0] + 4 * anchors[-1] + UDP_MASKED[-1] + 1
         lane_bits = (n - 1).bit_length()
         m.submodules.crc = crc = Crc32(n, initial=_seed())
 
@@ -87,37 +92,38 @@ class InvariantCheck(wiring.Component):
             m.d.sync += held.eq(at[-1])
             at.append(held)
 
-        # Clock 1: where UDP starts and where the packet ends. Until a frame's length has come, an
-        # earlier frame's stands there: one that could end the sum before is too short for RoCEv2.
-        anchor = Signal(5)
+        # Clock 1: where UDP starts, in words, and where the packet ends. Until a frame's length has
+        # come, an earlier frame's stands there: one that could end the sum before is too short for
+        # RoCEv2.
+        anchor = Signal(range(anchors[-1] + 1))
         end = Signal(18)
         long_enough = Signal()
         m.d.sync += [
             long_enough.eq(at[0].length >= SHORTEST),
-            anchor.eq(at[0].words + at[0].tags),
-            end.eq(at[0].length + (STARTS[0] - 1) + (at[0].tags << 2)),
+            anchor.eq(at[0].words + at[0].place),
+            end.eq(at[0].length + (starts[0] - 1) + (at[0].place << 2)),
         ]
 
         # Clock 2: which octets of the frame count as ones, and which beats the packet has.
-        ones = [Const(0)] * (-(-PATTERN_OCTETS // n) * n)
+        ones = [Const(0)] * (-(-pattern_octets // n) * n)
         half = list(ones)
-        for tags, place in enumerate(STARTS):
-            found = at[1].tags == tags
+        for place, octet in enumerate(starts):
+            found = at[1].place == place
             for masked, version in ((IPV4_MASKED, ~at[1].ipv6), (IPV6_MASKED, at[1].ipv6)):
                 for i in masked:
-                    ones[place + i] = ones[place + i] | (found & version)
-            half[place] = half[place] | (found & at[1].ipv6)
-        for words in ANCHORS:
+                    ones[octet + i] = ones[octet + i] | (found & version)
+            half[octet] = half[octet] | (found & at[1].ipv6)
+        for words in anchors:
             for i in UDP_MASKED:
-                place = STARTS[0] + 4 * words + i
-                ones[place] = ones[place] | (anchor == words)
+                octet = starts[0] + 4 * words + i
+                ones[octet] = ones[octet] | (anchor == words)
         pattern = Signal(len(ones))
         halves = Signal(len(half))
         first, last = Signal(), Signal()
         leading = Signal.like(crc.beats.p.leading)
         lane_end = Signal.like(crc.beats.p.end)
-        start = Signal(range(STARTS[-1] + 1))
-        m.d.comb += start.eq(STARTS[0] + (at[1].tags << 2))
+        start = Signal(range(starts[-1] + 1))
+        m.d.comb += start.eq(starts[0] + (at[1].place << 2))
         m.d.sync += [
             pattern.eq(Cat(ones)), halves.eq(Cat(half)),
             first.eq(at[1].index == start >> lane_bits),

@@ -12,19 +12,24 @@ __all__ = ["ControlKind", "PfcDetector", "mac_control", "pfc_event"]
 PFC_OPCODE = 0x0101
 """IEEE 802.3 table 31A-1."""
 
+PAUSE_OPCODE = 0x0001
+"""IEEE 802.3 table 31A-1."""
+
 PRIORITIES = 8
 
 pfc_event = data.StructLayout({"vector": unsigned(PRIORITIES), "xoff": unsigned(PRIORITIES)})
 """``vector``: bit n of the class-enable vector. ``xoff``: that bit, and pause time n above zero."""
 
 
-class ControlKind(enum.Enum, shape=unsigned(2)):
+class ControlKind(enum.Enum, shape=unsigned(3)):
     """What a MAC Control frame is."""
 
     NONE = 0
-    OTHER = 1   # another opcode, PAUSE among them
+    OTHER = 1    # another opcode
     PFC = 2
-    BAD = 3     # the PFC opcode, but not to 01-80-C2-00-00-01, tagged, or cut by the tap
+    BAD = 3      # the PFC opcode, untagged, but not to 01-80-C2-00-00-01, or cut by the tap
+    PAUSE = 4    # whatever its address and tags
+    TAGGED = 5   # the PFC opcode under a tag
 
 
 mac_control = data.StructLayout({"kind": ControlKind, "pfc": pfc_event})
@@ -47,7 +52,7 @@ class PfcDetector(wiring.Component):
         m = Module()
         frame, out = self.i.payload, self.o.payload
         opcode_known = ~frame.sliced | (frame.available >= 2)
-        is_pfc = opcode_known & (octets(frame.packet, 0, 2) == PFC_OPCODE)
+        opcode = octets(frame.packet, 0, 2)
         vector = frame.packet[8 * 3:8 * 4]
         m.d.sync += [
             self.o.valid.eq(self.i.valid),
@@ -57,9 +62,13 @@ class PfcDetector(wiring.Component):
         ]
         with m.If(~frame.mac_control):
             m.d.sync += out.kind.eq(ControlKind.NONE)
-        with m.Elif(~is_pfc):
+        with m.Elif(opcode_known & (opcode == PAUSE_OPCODE)):
+            m.d.sync += out.kind.eq(ControlKind.PAUSE)
+        with m.Elif(~opcode_known | (opcode != PFC_OPCODE)):
             m.d.sync += out.kind.eq(ControlKind.OTHER)
-        with m.Elif(frame.pfc_address & (frame.tags == 0) & ~frame.sliced):
+        with m.Elif(frame.tags != 0):
+            m.d.sync += out.kind.eq(ControlKind.TAGGED)
+        with m.Elif(frame.pfc_address & ~frame.sliced):
             m.d.sync += out.kind.eq(ControlKind.PFC)
         with m.Else():
             m.d.sync += out.kind.eq(ControlKind.BAD)

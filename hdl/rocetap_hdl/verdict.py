@@ -12,7 +12,8 @@ from .pfc import ControlKind, mac_control, pfc_event
 __all__ = ["Content", "Judge", "content_findings", "content_verdict", "frame_state"]
 
 content_findings = data.StructLayout({
-    "short": 1,                  # the tap cut the frame before its EtherType
+    "short": 1,                  # ends before its EtherType
+    "sliced": 1,                 # by the tap
     "too_deep": 1,
     "rocev1": 1,
     "is_ip": 1,
@@ -42,8 +43,8 @@ def _first_of(rules, otherwise):
 class Content(wiring.Component):
     """The class by content alone. One a clock, `LATENCY` clock each.
 
-    In this order: SLICED_SHORT before the EtherType, TAGS_TOO_DEEP, the MAC Control classes,
-    ROCEV1, the class of an IP packet, NOT_ROCE.
+    In this order: SLICED_SHORT or, not sliced, MALFORMED_IP before the EtherType, TAGS_TOO_DEEP,
+    the MAC Control classes, ROCEV1, the class of an IP packet, NOT_ROCE.
     """
 
     LATENCY = 1
@@ -58,10 +59,13 @@ class Content(wiring.Component):
             self.o.valid.eq(self.i.valid),
             self.o.p.pfc.eq(found.control.pfc),
             self.o.p.frame_class.eq(_first_of((
-                (found.short, FrameClass.SLICED_SHORT),
+                (found.short & found.sliced, FrameClass.SLICED_SHORT),
+                (found.short, FrameClass.MALFORMED_IP),
                 (found.too_deep, FrameClass.TAGS_TOO_DEEP),
                 (found.control.kind == ControlKind.PFC, FrameClass.PFC),
                 (found.control.kind == ControlKind.BAD, FrameClass.BAD_PFC),
+                (found.control.kind == ControlKind.TAGGED, FrameClass.TAGGED_PFC),
+                (found.control.kind == ControlKind.PAUSE, FrameClass.PAUSE),
                 (found.control.kind == ControlKind.OTHER, FrameClass.MAC_CONTROL),
                 (found.rocev1, FrameClass.ROCEV1),
             ), Mux(found.is_ip, found.ip_class, FrameClass.NOT_ROCE))),

@@ -41,7 +41,7 @@ def geometry(frame):
     packet = frame[14 + 4 * tags:]
     ipv6 = packet[0] >> 4 == 6
     return {
-        "tags": tags, "ipv6": ipv6, "words": 10 if ipv6 else packet[0] & 15,
+        "place": tags, "ipv6": ipv6, "words": 10 if ipv6 else packet[0] & 15,
         "length": 40 + int.from_bytes(packet[4:6], "big") if ipv6
         else int.from_bytes(packet[2:4], "big")}
 
@@ -117,7 +117,7 @@ def test_scapy_agrees(width, gap):
 def covered(frame):
     """Places of the packet's octets that the ICRC must notice, by A17.3.3."""
     known = geometry(frame)
-    start = 14 + 4 * known["tags"]
+    start = 14 + 4 * known["place"]
     end = start + known["length"]
     masked = {1, 2, 3, 7} if known["ipv6"] else {1, 8, 10, 11}
     udp = 4 * known["words"]
@@ -133,7 +133,7 @@ def test_each_octet_counts_or_does_not(name, width):
     frame = VECTORS[name][0]
     must, may = covered(frame)
     # The fields that place the layers, and an IPv6 version, would change the geometry.
-    start = 14 + 4 * geometry(frame)["tags"]
+    start = 14 + 4 * geometry(frame)["place"]
     must = [place for place in must if place > start + 5]
 
     def flipped(place):

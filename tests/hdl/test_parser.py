@@ -178,15 +178,15 @@ CASES = {
         good(pfc({3: 0xFFFF}, destination=DESTINATION_MAC)), C.BAD_PFC),
     "PFC to the next address": (
         good(pfc({3: 1}, destination=bytes.fromhex("0180c2000000"))), C.BAD_PFC),
-    "PFC tagged": (good(pfc({3: 0xFFFF}, tags=((0x8100, 0x6000),))), C.BAD_PFC),
+    "PFC tagged": (good(pfc({3: 0xFFFF}, tags=((0x8100, 0x6000),))), C.TAGGED_PFC),
     "PFC of 63 octets": (Arrival(with_fcs(pfc({3: 1})[:59])), C.RUNT),
     "PFC of 46 octets": (Arrival(with_fcs(pfc({3: 1})[:42])), C.RUNT),
     "PFC with a wrong FCS": (Arrival(with_fcs(pfc({3: 1}), wrong=True)), C.BAD_FCS),
     "PFC that the MAC calls bad": (good(pfc({3: 1}), error=True), C.MAC_ERROR),
     "PFC that the tap cut": (sliced(pfc({3: 1}), 40), C.BAD_PFC),
     "PFC cut before its opcode": (sliced(pfc({3: 1}), 14), C.MAC_CONTROL),
-    "PAUSE": (good(mac_control(0x0001, bytes.fromhex("ffff"))), C.MAC_CONTROL),
-    "PAUSE tagged": (good(mac_control(0x0001, tags=((0x8100, 1),))), C.MAC_CONTROL),
+    "PAUSE": (good(mac_control(0x0001, bytes.fromhex("ffff"))), C.PAUSE),
+    "PAUSE tagged": (good(mac_control(0x0001, tags=((0x8100, 1),))), C.PAUSE),
     "MAC Control 0x0102": (good(mac_control(0x0102, bytes(18))), C.MAC_CONTROL),
     # Receive errors: each moves one class.
     "wrong FCS": (Arrival(with_fcs(pad(SMALL), wrong=True)), C.BAD_FCS),
@@ -422,7 +422,8 @@ def test_real_traffic(name):
 
 
 def test_latency_is_what_it_says():
-    assert Parser.latency == 15
+    assert Parser(8).latency == 15
+    assert Parser(8, vxlan=True).latency == 22
 
 
 def test_width_that_is_not_made():

@@ -49,7 +49,7 @@ def test_scapy_frames():
 def test_scapy_pause():
     frame = bytes(Ether(dst="01:80:c2:00:00:01") / MACControlPause(pause_time=65535))
     [(kind, *_)] = read_all(frame)
-    assert kind is ControlKind.OTHER
+    assert kind is ControlKind.PAUSE
 
 
 def test_each_bit_of_each_pause_time():
@@ -61,13 +61,31 @@ def test_each_bit_of_each_pause_time():
 @pytest.mark.parametrize("bit", range(16))
 def test_opcode_to_the_bit(bit):
     [(kind, *_)] = read_all(mac_control(0x0101 ^ 1 << bit))
-    assert kind is ControlKind.OTHER
+    assert kind is (ControlKind.PAUSE if bit == 8 else ControlKind.OTHER)
+
+
+@pytest.mark.parametrize("bit", range(16))
+def test_pause_opcode_to_the_bit(bit):
+    [(kind, *_)] = read_all(mac_control(0x0001 ^ 1 << bit))
+    assert kind is (ControlKind.PFC if bit == 8 else ControlKind.OTHER)
+
+
+@pytest.mark.parametrize(("header", "kind"), [
+    ({}, ControlKind.PAUSE),
+    ({"tags": 1}, ControlKind.PAUSE),
+    ({"pfc_address": 0}, ControlKind.PAUSE),
+    ({"sliced": 1, "available": 1}, ControlKind.OTHER),
+    ({"mac_control": 0}, ControlKind.NONE),
+])
+def test_kinds_of_pause(header, kind):
+    assert [found for found, *_ in read_all(mac_control(0x0001), **header)] == [kind]
 
 
 @pytest.mark.parametrize(("header", "kind"), [
     ({}, ControlKind.PFC),
-    ({"tags": 1}, ControlKind.BAD),
-    ({"tags": 2}, ControlKind.BAD),
+    ({"tags": 1}, ControlKind.TAGGED),
+    ({"tags": 2}, ControlKind.TAGGED),
+    ({"tags": 1, "pfc_address": 0, "sliced": 1}, ControlKind.TAGGED),
     ({"pfc_address": 0}, ControlKind.BAD),
     ({"sliced": 1}, ControlKind.BAD),
     ({"sliced": 1, "available": 1}, ControlKind.OTHER),

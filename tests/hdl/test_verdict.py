@@ -10,10 +10,13 @@ from rocetap_hdl.verdict import Content, Judge
 from support.simulate import fields, simulate
 
 CONTENT = [  # in the order in which they win
-    ({"short": 1}, C.SLICED_SHORT),
+    ({"short": 1, "sliced": 1}, C.SLICED_SHORT),
+    ({"short": 1}, C.MALFORMED_IP),
     ({"too_deep": 1}, C.TAGS_TOO_DEEP),
     ({"control": {"kind": ControlKind.PFC}}, C.PFC),
     ({"control": {"kind": ControlKind.BAD}}, C.BAD_PFC),
+    ({"control": {"kind": ControlKind.TAGGED}}, C.TAGGED_PFC),
+    ({"control": {"kind": ControlKind.PAUSE}}, C.PAUSE),
     ({"control": {"kind": ControlKind.OTHER}}, C.MAC_CONTROL),
     ({"rocev1": 1}, C.ROCEV1),
     ({"is_ip": 1, "ip_class": C.CNP}, C.CNP),

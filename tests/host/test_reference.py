@@ -150,8 +150,10 @@ def test_frames_of_every_class():
         FrameClass.TAGS_TOO_DEEP: roce(tags=[(0x8100, 1)] * 3),
         FrameClass.MALFORMED_IP: roce(ip={"ihl": 4}),
         FrameClass.TUNNELLED: ethernet(0x0800, ipv4(udp(bytes(8) + inner, destination=4789))),
-        FrameClass.PFC: pfc({3: 0}), FrameClass.MAC_CONTROL: mac_control(1, bytes(2)),
-        FrameClass.BAD_PFC: pfc({3: 1}, tags=[(0x8100, 1)]),
+        FrameClass.PFC: pfc({3: 0}), FrameClass.PAUSE: mac_control(1, bytes(2)),
+        FrameClass.MAC_CONTROL: mac_control(2, bytes(2)),
+        FrameClass.TAGGED_PFC: pfc({3: 1}, tags=[(0x8100, 1)]),
+        FrameClass.BAD_PFC: pfc({3: 1}, destination=bytes(6)),
         FrameClass.NOT_ROCE: ethernet(0x0806, bytes(46)),
     }
     for frame_class, frame in wanted.items():

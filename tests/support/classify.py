@@ -106,9 +106,13 @@ def _layer2(frame: _Octets, check_icrc: bool) -> Finding:
 
 
 def _mac_control(frame: _Octets, packet: _Octets, *, tagged: bool) -> Finding:
+    if packet.octets[:2] == b"\x00\x01":
+        return Finding(FrameClass.PAUSE)
     if packet.octets[:2] != b"\x01\x01":
         return Finding(FrameClass.MAC_CONTROL)
-    if tagged or packet.sliced or frame.octets[:6] != PFC_MAC:
+    if tagged:
+        return Finding(FrameClass.TAGGED_PFC)
+    if packet.sliced or frame.octets[:6] != PFC_MAC:
         return Finding(FrameClass.BAD_PFC)
     vector = packet.octets[3]
     xoff = sum(1 << n for n in range(8) if vector >> n & 1 and packet.number(4 + 2 * n, 2))

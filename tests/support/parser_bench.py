@@ -37,8 +37,8 @@ def beats(arrival: Arrival, bus_bytes: int, junk: random.Random | None = None
 class _Bench:
     """One width's parser in one simulator, which takes longer to make than most runs."""
 
-    def __init__(self, bus_bytes: int, has_fcs: bool):
-        self.dut = dut = Parser(bus_bytes, has_fcs=has_fcs)
+    def __init__(self, bus_bytes: int, has_fcs: bool, vxlan: bool):
+        self.dut = dut = Parser(bus_bytes, has_fcs=has_fcs, vxlan=vxlan)
         self.steps: list[int | None] = []
         self.settings = (1, MAX_OCTETS)
         self.seen: list[tuple[Any, ...]] = []
@@ -71,14 +71,15 @@ _bench = cache(_Bench)
 
 
 def parse(arrivals: Sequence[Arrival], bus_bytes: int, *, gap: float = 0.0, seed: int = 0,
-          check_icrc: bool = True, max_octets: int = MAX_OCTETS, has_fcs: bool = True
-          ) -> list[Finding]:
+          check_icrc: bool = True, max_octets: int = MAX_OCTETS, has_fcs: bool = True,
+          vxlan: bool = False) -> list[Finding]:
     """The verdicts. Before each beat idle clocks come with probability `gap` each.
 
-    Asserts: one verdict a frame, `latency` clocks after its last beat, with the time of its first;
-    ``pfc`` valid with the verdict of a PFC frame and at no other time.
+    `vni` is in the key of a tunnelled frame only. Asserts: one verdict a frame, `latency` clocks
+    after its last beat, with the time of its first; ``pfc`` valid with the verdict of a PFC frame
+    and at no other time.
     """
-    bench = _bench(bus_bytes, has_fcs)
+    bench = _bench(bus_bytes, has_fcs, vxlan)
     layout = bench.dut.frames.payload.shape()
     rng = random.Random(seed)
     steps: list[int | None] = []
@@ -90,9 +91,9 @@ def parse(arrivals: Sequence[Arrival], bus_bytes: int, *, gap: float = 0.0, seed
             if beat["first"]:
                 start = len(steps)
             if beat["last"]:
-                due.append((len(steps) + Parser.latency, start))
+                due.append((len(steps) + bench.dut.latency, start))
             steps.append(layout.const(beat).as_bits())
-    seen = bench.run(steps + [None] * (Parser.latency + 2), (check_icrc, max_octets))
+    seen = bench.run(steps + [None] * (bench.dut.latency + 2), (check_icrc, max_octets))
 
     assert all(valid for _, valid, *_ in seen)
     assert [(at, verdict["time"]) for at, _, _, verdict, _ in seen] == due
@@ -105,6 +106,10 @@ def parse(arrivals: Sequence[Arrival], bus_bytes: int, *, gap: float = 0.0, seed
         if found.frame_class in KEYED:
             found.psn, found.opcode = verdict["psn"], verdict["opcode"]
             found.key = fields(verdict["key"])
-            assert found.key.pop("vni") == found.key.pop("tunnelled") == 0
+            vni = found.key.pop("vni")
+            if found.key.pop("tunnelled"):
+                found.key["vni"] = vni
+            else:
+                assert vni == 0
         findings.append(found)
     return findings

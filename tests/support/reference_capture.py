@@ -122,9 +122,14 @@ def _ethernet(view: _View, check_icrc: bool) -> Classified:
 
 
 def _mac_control(view: _View, at: int, *, tagged: bool) -> Classified:
-    if len(view.data) < at + 2 or view.number(at, 2) != 0x0101:
+    opcode = None if len(view.data) < at + 2 else view.number(at, 2)
+    if opcode == 0x0001:
+        return Classified(FrameClass.PAUSE)
+    if opcode != 0x0101:
         return Classified(FrameClass.MAC_CONTROL)
-    if view.sliced or tagged or view.data[:6] != bytes.fromhex("0180c2000001"):
+    if tagged:
+        return Classified(FrameClass.TAGGED_PFC)
+    if view.sliced or view.data[:6] != bytes.fromhex("0180c2000001"):
         return Classified(FrameClass.BAD_PFC)
     enabled = view.number(at + 2, 2) & 0xFF
     quanta = {priority: view.number(at + 4 + 2 * priority, 2) for priority in range(8)}

@@ -33,6 +33,8 @@ class FrameClass(IntEnum):
     OVERSIZE = 19
     SLICED_SHORT = 20
     LOST = 21
+    PAUSE = 22
+    TAGGED_PFC = 23
 
 
 FRAME_CLASSES: Final[dict[FrameClass, str]] = {
@@ -50,16 +52,20 @@ FRAME_CLASSES: Final[dict[FrameClass, str]] = {
     FrameClass.TAGS_TOO_DEEP: "three VLAN tags or more: not parsed further",
     FrameClass.MALFORMED_IP: "IP version, IHL or length that cannot be, or a frame that ends "
                              "before its IP length or inside the BTH",
-    FrameClass.TUNNELLED: "VXLAN (UDP 4789 or 8472): not parsed further",
+    FrameClass.TUNNELLED: "VXLAN (UDP 4789 or 8472): not parsed further; in a build that parses "
+                          "VXLAN, what has no valid VNI, or VXLAN in VXLAN",
     FrameClass.PFC: "good PFC frame (IEEE 802.3 31D)",
-    FrameClass.MAC_CONTROL: "EtherType 0x8808 with another opcode than 0x0101, PAUSE among them",
-    FrameClass.BAD_PFC: "opcode 0x0101 but another destination than 01-80-C2-00-00-01, or tagged",
+    FrameClass.MAC_CONTROL: "EtherType 0x8808 with another opcode than PFC's and PAUSE's",
+    FrameClass.BAD_PFC: "untagged with opcode 0x0101, but to another destination than "
+                        "01-80-C2-00-00-01, or cut by the tap",
     FrameClass.BAD_FCS: "frame check sequence wrong; attributed to nothing",
     FrameClass.MAC_ERROR: "the MAC marked the frame bad",
     FrameClass.RUNT: "fewer than 64 octets, FCS among them",
     FrameClass.OVERSIZE: "more octets than the configured maximum",
     FrameClass.SLICED_SHORT: "cut by the tap before the end of its BTH: a capture discontinuity",
     FrameClass.LOST: "the tap lost frames here: a capture discontinuity",
+    FrameClass.PAUSE: "EtherType 0x8808 with opcode 0x0001 (IEEE 802.3 31B)",
+    FrameClass.TAGGED_PFC: "opcode 0x0101 under a VLAN tag: not a PFC frame",
 }
 
 ATTRIBUTABLE: Final = (

@@ -7,6 +7,7 @@ import pytest
 from rocetap.link.driver import Driver
 from rocetap.link.errors import LinkTimeout, RequestFailed
 from rocetap.link.poll import read_counters
+from rocetap.spec.classes import FrameClass
 from rocetap.spec.fingerprint import layout_hash
 from rocetap.spec.records import RECORD_FIELDS
 from rocetap.spec.registers import BANKS, LAYOUT_VERSION, MAGIC, REGISTERS, OperationKind
@@ -59,7 +60,8 @@ def test_handshake_registers_and_operations():
     assert [line.registers.values[0x20 + index] for index in range(6)] == [
         *range(2**64 - 6, 2**64)]
     counters = read_counters(driver)
-    assert counters.frame_class == (tuple(2**40 + 0x100 + index for index in range(22)),)
+    assert counters.frame_class == (
+        tuple(2**40 + 0x100 + index for index in range(len(FrameClass))),)
     assert counters.pfc_transmitted == (tuple(2**40 + 0x300 + index for index in range(16)),)
     with pytest.raises(RequestFailed) as caught:
         driver.sweep(OperationKind.SNAPSHOT, 0, 63)
