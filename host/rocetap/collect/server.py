@@ -43,6 +43,9 @@ class ServerSettings:
     handshake_s: float = 10.0
     idle_s: float = 3600.0
     """A peer that sends nothing for longer is closed."""
+    dead_peer_s: float = 30.0
+    """A peer that vanished without a word is closed after that long (TCP keepalive, and the TCP
+    user timeout)."""
     tick_s: float = 5.0
     """How often silent epochs are looked for."""
     queued_batches: int = 64
@@ -76,7 +79,7 @@ class CollectorServer:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
         self._handshaking: set[asyncio.Task[None]] = set()
-        self._live: set[asyncio.StreamWriter] = set()
+        self.live: set[asyncio.StreamWriter] = set()
         self._sessions: set[CollectorSession] = set()
         self.sessions_begun = 0
         self._stopping = False
@@ -150,7 +153,7 @@ class CollectorServer:
         self._stopping = True
         for task in self._handshaking:
             task.cancel()
-        for writer in self._live:
+        for writer in self.live:
             writer.transport.abort()
         stopped = asyncio.gather(*self._tasks, return_exceptions=True)
         # A full queue before a store that fails holds the tasks: let the writer give up then.
@@ -207,11 +210,11 @@ class CollectorServer:
         task = asyncio.current_task()
         assert task is not None
         self._handshaking.discard(task)
-        self._live.add(streams[1])
+        self.live.add(streams[1])
         try:
             await self._authorize(streams, address)
         finally:
-            self._live.discard(streams[1])
+            self.live.discard(streams[1])
             streams[1].close()
             with suppress(OSError, ssl.SSLError, TimeoutError):
                 async with asyncio.timeout(1.0):
@@ -219,7 +222,7 @@ class CollectorServer:
 
     async def _handshake(self, connection: socket.socket, address: str) -> _Streams | None:
         loop = asyncio.get_running_loop()
-        _find_dead(connection)
+        _find_dead(connection, self.settings.dead_peer_s)
         reader = asyncio.StreamReader(limit=self.settings.read_octets)
         protocol = asyncio.StreamReaderProtocol(reader)
         try:
@@ -276,9 +279,13 @@ class CollectorServer:
         heard = ticked = loop.time()
         while True:
             octets = None
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.settings.tick_s):
+            try:
+                async with asyncio.timeout(self.settings.tick_s) as pause:
                     octets = await reader.read(self.settings.read_octets)
+            except TimeoutError:
+                # Also what the system says of a peer that vanished.
+                if not pause.expired():
+                    raise
             now = loop.time()
             if octets == b"":
                 return "collector stopped" if self._stopping else "closed by the exporter"
@@ -298,14 +305,17 @@ class CollectorServer:
                 await self.writer.put(session_id, batch)
 
 
-def _find_dead(connection: socket.socket) -> None:
-    """Keepalive: a peer that vanished without a word is closed after 30 s."""
+def _find_dead(connection: socket.socket, seconds: float) -> None:
+    """Has the system close the connection when nothing answers for `seconds`, 3 at the least."""
     connection.setblocking(False)
+    idle, interval = max(1, int(seconds / 3)), max(1, int(seconds / 6))
     for level, option, value in (
             (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-            (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPIDLE", 0), 10),
-            (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPINTVL", 0), 5),
-            (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPCNT", 0), 4)):
+            (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPIDLE", 0), idle),
+            (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPINTVL", 0), interval),
+            (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPCNT", 0),
+             max(1, int((seconds - idle) / interval))),
+            (socket.IPPROTO_TCP, getattr(socket, "TCP_USER_TIMEOUT", 0), int(1000 * seconds))):
         if option:
             with suppress(OSError):
                 connection.setsockopt(level, option, value)
