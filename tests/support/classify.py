@@ -16,6 +16,9 @@ from .frames import PFC_MAC, icrc
 __all__ = ["KEYED", "Arrival", "Finding", "classify"]
 
 EXTENSIONS = {0, 43, 50, 51, 60, 135, 139, 140, 253, 254}
+TPIDS = (0x8100, 0x88A8, 0x9100)
+MAC_CONTROL = {FrameClass.PFC, FrameClass.BAD_PFC, FrameClass.TAGGED_PFC, FrameClass.PAUSE,
+               FrameClass.MAC_CONTROL}
 KEYED = {FrameClass.ELIGIBLE_REQUEST, FrameClass.UNSUPPORTED_REQUEST, FrameClass.MALFORMED_ROCE,
          FrameClass.BAD_ICRC, FrameClass.RESPONSE, FrameClass.CNP}
 
@@ -32,8 +35,8 @@ class Arrival:
 
 @dataclass
 class Finding:
-    """A verdict. `key`, `psn` and `opcode` only for classes that have a whole BTH; `pfc` is
-    (vector, xoff) for a PFC frame."""
+    """A verdict. `key`, `psn` and `opcode` only for classes that have a whole BTH; `vni` in the key
+    of a tunnelled frame only. `pfc` is (vector, xoff) for a PFC frame."""
 
     frame_class: FrameClass
     key: dict[str, int] = field(default_factory=dict)
@@ -47,9 +50,10 @@ class _Cut(Exception):
 
 
 class _Octets:
-    def __init__(self, octets: bytes, sliced: bool):
+    def __init__(self, octets: bytes, sliced: bool, vxlan: bool = False):
         self.octets = octets
         self.sliced = sliced
+        self.vxlan = vxlan
 
     def number(self, start: int, count: int) -> int:
         part = self.octets[start:start + count]
@@ -60,11 +64,12 @@ class _Octets:
         return int.from_bytes(part, "big")
 
     def behind(self, start: int) -> _Octets:
-        return _Octets(self.octets[start:], self.sliced)
+        return _Octets(self.octets[start:], self.sliced, self.vxlan)
 
 
-def classify(arrival: Arrival, *, check_icrc: bool = True, max_octets: int = 9242) -> Finding:
-    """The one class of an arrival, and what goes with it."""
+def classify(arrival: Arrival, *, check_icrc: bool = True, max_octets: int = 9242,
+             vxlan: bool = False) -> Finding:
+    """The one class of an arrival, and what goes with it; `vxlan`: tunnelled frames are read."""
     frame = arrival.octets
     if arrival.lost:
         return Finding(FrameClass.LOST)
@@ -78,7 +83,8 @@ def classify(arrival: Arrival, *, check_icrc: bool = True, max_octets: int = 924
         if zlib.crc32(frame[:-4]).to_bytes(4, "little") != frame[-4:]:
             return Finding(FrameClass.BAD_FCS)
     try:
-        found = _layer2(_Octets(frame[:-4], arrival.sliced), check_icrc and not arrival.sliced)
+        found = _layer2(_Octets(frame[:-4], arrival.sliced, vxlan),
+                        check_icrc and not arrival.sliced)
     except _Cut:
         found = Finding(FrameClass.SLICED_SHORT)
     return found if found.frame_class in KEYED else Finding(found.frame_class, pfc=found.pfc)
@@ -86,7 +92,7 @@ def classify(arrival: Arrival, *, check_icrc: bool = True, max_octets: int = 924
 
 def _layer2(frame: _Octets, check_icrc: bool) -> Finding:
     start, vids = 14, []
-    while (ethertype := frame.number(start - 2, 2)) in (0x8100, 0x88A8, 0x9100):
+    while (ethertype := frame.number(start - 2, 2)) in TPIDS:
         if len(vids) == 2:
             return Finding(FrameClass.TAGS_TOO_DEEP)
         vids.append(frame.number(start, 2) & 0xFFF)
@@ -101,7 +107,29 @@ def _layer2(frame: _Octets, check_icrc: bool) -> Finding:
         return Finding(FrameClass.NOT_ROCE)
     found = (_ipv4 if ethertype == 0x0800 else _ipv6)(packet, check_icrc)
     outer, inner = [*vids, 0, 0][:2]
-    found.key.update(outer_vid=outer, inner_vid=inner)
+    return Finding(found.frame_class, {"outer_vid": outer, "inner_vid": inner, **found.key},
+                   found.psn, found.opcode)
+
+
+def _vxlan(datagram: _Octets, room: int, check_icrc: bool) -> Finding:
+    """RFC 7348 5. The inner frame ends with the outer packet, or with what the tap has."""
+    length = datagram.number(4, 2)
+    if length != room or length < 8 + 8 + 14:
+        return Finding(FrameClass.MALFORMED_IP)
+    if not datagram.number(8, 1) & 0x08:
+        return Finding(FrameClass.TUNNELLED)
+    datagram.number(8 + 8 + 13, 1)
+    end = None if datagram.sliced else room
+    inner = _Octets(datagram.octets[16:end], datagram.sliced)
+    tags = 0
+    while not datagram.sliced and tags < 3 and inner.number(12 + 4 * tags, 2) in TPIDS:
+        tags += 1
+        if tags < 3 and len(inner.octets) < 14 + 4 * tags:
+            return Finding(FrameClass.MALFORMED_IP)
+    found = _layer2(inner, check_icrc)
+    if found.frame_class in MAC_CONTROL:
+        return Finding(FrameClass.NOT_ROCE)
+    found.key["vni"] = datagram.number(12, 3)
     return found
 
 
@@ -162,6 +190,8 @@ def _udp(packet: _Octets, start: int, end: int, check_icrc: bool, key: dict[str,
     datagram = packet.behind(start)
     port = datagram.number(2, 2)
     if port in (4789, 8472):
+        if packet.vxlan:
+            return _vxlan(datagram, room, check_icrc)
         return Finding(FrameClass.TUNNELLED)
     if port != 4791:
         return Finding(FrameClass.NOT_ROCE)

@@ -13,7 +13,7 @@ from ipaddress import ip_address
 
 __all__ = [
     "DESTINATION_MAC", "PFC_MAC", "SOURCE_MAC", "bth", "checksum", "ethernet", "icrc", "ipv4",
-    "ipv6", "mac_control", "pad", "pfc", "roce", "udp", "with_fcs",
+    "ipv6", "mac_control", "pad", "pfc", "roce", "udp", "vxlan", "with_fcs",
 ]
 
 SOURCE_MAC = bytes.fromhex("020000000001")
@@ -75,6 +75,13 @@ def udp(payload: bytes, *, source: int = 49152, destination: int = 4791,
     """A UDP datagram, checksum 0."""
     length = 8 + len(payload) if length is None else length
     return struct.pack(">HHHH", source, destination, length, 0) + payload
+
+
+def vxlan(inner: bytes, *, vni: int = 5000, flags: int = 0x08, port: int = 4789,
+          sport: int = 49153, length: int | None = None) -> bytes:
+    """A UDP datagram with a frame without FCS in VXLAN (RFC 7348 5)."""
+    return udp(struct.pack(">B3xI", flags, vni << 8) + inner, source=sport, destination=port,
+               length=length)
 
 
 def bth(payload: bytes = b"", *, opcode: int = 0x04, psn: int = 0, qp: int = 0x12,
