@@ -120,6 +120,8 @@ class Core:
             self.sinks.append(AxiStreamSink(bus, clock, reset, False))
         self.lite = AxiLiteMaster(
             AxiLiteBus.from_prefix(dut, "s_axil"), dut.s_axil_aclk, dut.s_axil_aresetn, False)
+        for one in (*self.sources, *self.sinks, self.lite.write_if, self.lite.read_if):
+            one.log.setLevel("WARNING")     # they would write several lines for every access
 
     async def start(self) -> None:
         dut = self.dut
@@ -265,7 +267,7 @@ async def the_driver_finds_its_core(core: Core) -> None:
 @bench
 async def records_are_the_models(core: Core) -> None:
     core.with_pauses()
-    frames = traffic(cocotb.RANDOM_SEED, 500)
+    frames = traffic(cocotb.RANDOM_SEED, 300)
     keys = sorted({found.key for found in map(classify, frames) if found.key is not None})
     streams: list[list[bytes]] = [[] for _ in range(core.ports)]
     for number, octets in enumerate(frames):      # a stream stays on one port
@@ -433,18 +435,19 @@ async def a_reset_of_a_tap_is_a_capture_discontinuity(core: Core) -> None:
 @bench
 async def a_core_that_is_too_slow_says_what_it_lost(core: Core) -> None:
     """Only where taps have clocks of their own."""
-    frames = [build.pad(build.roce(psn=psn)) for psn in range(60)]
+    *frames, tail = [build.pad(build.roce(psn=psn)) for psn in range(61)]
     driver = LiteDriver(core)
     await bridge(provision)(driver, [classify(frames[0]).key])
     before = (await bridge(read_counters)(driver)).frame_class[0]
     core.tap_clocks[0].stop()
     Clock(core.dut.s_axis_tap_0_aclk, 2300, "ps").start()
     await core.send(0, frames)
+    await core.send(0, [tail])
     by_context, counters = await bridge(close)(driver)
     lost, seen = (counters.frame_class[0][item] - before[item]
                   for item in (FrameClass.LOST, FrameClass.ELIGIBLE_REQUEST))
     assert lost > 1
-    assert 10 < seen < len(frames)
+    assert 10 < seen <= len(frames)
     records = by_context[0]
     assert len(records) == lost + 1
     assert [int(record["flags"]) for record in records] == [FINAL | GAP] * lost + [FINAL]

@@ -92,7 +92,13 @@ def _from_rtlil(text):
     if outcome.returncode:
         last = (outcome.stderr.strip().splitlines() or [f"exit code {outcome.returncode}"])[-1]
         raise VerilogError(f"Yosys failed: {last}")
-    return _clear_in_loops(outcome.stdout)
+    return _clear_in_loops(_mark_registers(outcome.stdout))
+
+
+def _mark_registers(text):
+    """A register that is a port is declared twice; Yosys marks the port alone."""
+    return re.sub(r'^(  \(\* ASYNC_REG = "TRUE" \*\)\n)(  output [^;]+;\n)(?=  reg )', r"\1\2\1",
+                  text, flags=re.MULTILINE)
 
 
 def _clear_in_loops(text):
