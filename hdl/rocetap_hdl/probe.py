@@ -12,6 +12,7 @@ from .merge import VerdictMerge
 from .operations import OperationArbiter, Sweep
 from .parser import Parser
 from .registers import RegisterFile
+from .sent import SentPfc
 from .table import ConnectionTable
 from .wide import WideWindowEngine
 from .window import WindowEngine
@@ -26,16 +27,19 @@ class Probe(wiring.Component):
     the table; ``word`` and ``words``, whose product is the largest window W (with one word any
     traffic passes at line rate, with more see :mod:`.wide`); ``records``, depth of the snapshot
     FIFO; ``has_fcs``, whether frames end with their FCS; ``link``, whether the host comes over the
-    link.
+    link; ``vxlan``, whether frames in VXLAN are parsed (:class:`.parser.Parser`); ``transmit``,
+    whether transmitted PFC frames are counted.
 
     Ports: ``frames``: one stream a port, always taken. ``time``: ns, the arrival time of a frame's
     first beat and the board's clock. ``link_rx`` and ``link_tx``: octets from and to the host; in
     their place without link ``bus``, the registers, and ``records``, the snapshot FIFO's head.
+    ``sent``, with ``transmit``: for each port the frames that its MAC has emitted, of which good
+    PFC frames are counted and nothing else is (:class:`.sent.SentPfc`).
     ``snapshot_level`` and ``snapshot_room``: records waiting, and places left.
     """
 
     def __init__(self, *, bus_bytes=8, ports=1, connections=1024, word=256, words=1, records=512,
-                 has_fcs=True, link=True):
+                 has_fcs=True, link=True, vxlan=False, transmit=False):
         self.bus_bytes = bus_bytes
         self.ports = ports
         self.connections = connections
@@ -44,6 +48,8 @@ class Probe(wiring.Component):
         self.depth = records
         self.has_fcs = has_fcs
         self.link = link
+        self.vxlan = vxlan
+        self.transmit = transmit
         host = {
             "link_rx": In(stream.Signature(8)),
             "link_tx": Out(stream.Signature(8)),
@@ -54,6 +60,7 @@ class Probe(wiring.Component):
         super().__init__({
             "frames": In(frame_stream(bus_bytes)).array(ports),
             "time": In(64),
+            **({"sent": In(frame_stream(bus_bytes)).array(ports)} if transmit else {}),
             **host,
             "snapshot_level": Out(16),
             "snapshot_room": Out(16),
@@ -77,7 +84,8 @@ class Probe(wiring.Component):
 
         # Frames to verdicts to operations to records to the link.
         for port in range(self.ports):
-            m.submodules[f"parser{port}"] = parser = Parser(n, has_fcs=self.has_fcs)
+            m.submodules[f"parser{port}"] = parser = Parser(
+                n, has_fcs=self.has_fcs, vxlan=self.vxlan)
             connect(m, flipped(self.frames[port]), parser.frames)
             m.d.comb += [
                 parser.time.eq(self.time),
@@ -91,6 +99,10 @@ class Probe(wiring.Component):
                 counters.received[port].valid.eq(parser.pfc.valid),
                 counters.received[port].payload.eq(parser.pfc.payload),
             ]
+            if self.transmit:
+                m.submodules[f"sent{port}"] = sent = SentPfc(n, has_fcs=self.has_fcs)
+                connect(m, flipped(self.sent[port]), sent.frames)
+                connect(m, sent.pfc, counters.transmitted[port])
         connect(m, merge.output, table.verdicts)
         connect(m, table.lookups, arbiter.lookups)
         connect(m, arbiter.operations, engine.operations)
