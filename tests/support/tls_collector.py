@@ -78,7 +78,7 @@ async def listening(context, *, host="127.0.0.1", port=0, reads=True, receive_bu
     """Yields the endpoint and the list of connections heard; ends them all at the end.
 
     `reads` may be an asyncio.Event: nothing is read before it is set. `receive_buffer`: octets
-    that the system holds for a connection; 0: its own choice.
+    that system and TLS hold for a connection that is not read; 0: their own choice.
     """
     heard, writers = [], []
 
@@ -88,6 +88,8 @@ async def listening(context, *, host="127.0.0.1", port=0, reads=True, receive_bu
         heard.append(one)
         writers.append(writer)
         with contextlib.suppress(OSError, asyncio.CancelledError):
+            if receive_buffer:
+                writer.transport.set_read_buffer_limits(receive_buffer)
             if reads is not True:
                 await reads.wait()
             while octets := await reader.read(1 << 16):
@@ -95,7 +97,8 @@ async def listening(context, *, host="127.0.0.1", port=0, reads=True, receive_bu
         one.end()
         writer.close()
 
-    server = await asyncio.start_server(serve, host, port, ssl=context)
+    server = await asyncio.start_server(serve, host, port, ssl=context,
+                                        limit=receive_buffer or 1 << 16)
     if receive_buffer:
         for one in server.sockets:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

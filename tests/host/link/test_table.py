@@ -162,7 +162,7 @@ def test_writes_go_to_the_board_in_order():
         *((0x20 + index, index + 1) for index in range(KEY_WORDS)),
         (commit, 9 | 2 << 16 | 1 << 20 | 33 << 32), (commit, 8 | 1 << 16)]
     assert line.writes == 2
-    with pytest.raises(LinkLocalError, match="^5 words of a key, must be 6$"):
+    with pytest.raises(LinkLocalError, match=r"^5 words of a key, must be 6$"):
         driver.commit_key(range(5), slot=0)
 
 
