@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -25,7 +26,7 @@ class Bench:
         self.rows, self.counters, self.raw = {}, Counter(), []
 
     def take(self, result):
-        for row in result.epochs:
+        for row in itertools.chain(*result.parts):
             self.rows[int(row["report"]["epoch_id"])] = row.copy()
         self.counters.update(result.counters)
         self.raw += [rule for _, rule in result.raw]

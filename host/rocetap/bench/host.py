@@ -47,11 +47,11 @@ def host_figures(scale: float, progress: Progress) -> list[Figure]:
 
     by_struct = measured("struct", count // 8, lambda: _pack_one_by_one(count // 8))
     encoded = measured("encode", count, lambda: _encode(batches))
-    messages = _encode(batches)
-    decoded = measured("decode", count, lambda: _receive(messages, lambda batch: None))
-    again = measured("store, reports again and again", count, lambda: _store(messages), 2)
+    stream = b"".join(_encode(batches))
+    decoded = measured("decode", count, lambda: _receive(stream, lambda batch: None))
+    again = measured("store, reports again and again", count, lambda: _store(stream), 2)
     fresh = max(20_000, round(150_000 * scale))
-    once = _encode([epochs(1, fresh, final=True)])
+    once = b"".join(_encode([epochs(1, fresh, final=True)]))
     stored = measured("store, a row each", fresh, lambda: _store(once))
     figures = [
         Figure("encode, struct record by record", by_struct, "records/s"),
@@ -99,19 +99,18 @@ def _encode(batches: list[Records]) -> list[bytes]:
     return messages
 
 
-def _receive(messages: list[bytes], take: Callable[[Batch], object],
-             session: CollectorSession | None = None) -> None:
+def _receive(stream: bytes, take: Callable[[Batch], object]) -> None:
     """Reads of the server's size, as TCP would cut them."""
-    session = session or CollectorSession()
-    stream = memoryview(b"".join(messages))
-    for position in range(0, len(stream), _READ):
-        batch = session.receive(stream[position:position + _READ], 1000 * TIME)
+    session = CollectorSession()
+    octets = memoryview(stream)
+    for position in range(0, len(octets), _READ):
+        batch = session.receive(octets[position:position + _READ], 1000 * TIME)
         if batch.error is not None or batch.counters.keys() - {"flow_keys.not_advertised"}:
             raise AssertionError(f"a good stream was refused: {batch.error} {batch.counters}")
         take(batch)
 
 
-def _store(messages: list[bytes]) -> None:
+def _store(stream: bytes) -> None:
     with tempfile.TemporaryDirectory(prefix="rocetap-bench-") as folder, closing(
             SqliteStore(Path(folder) / "store.db")) as store:
         session_id = store.open_session("bench", "here", 32473, 1000 * TIME)
@@ -123,14 +122,14 @@ def _store(messages: list[bytes]) -> None:
                 store.write(gathered)
                 gathered.clear()
 
-        _receive(messages, take)
+        _receive(stream, take)
         store.write(gathered)
 
 
-def _ipfixdump(dump: str, messages: list[bytes], count: int) -> float:
+def _ipfixdump(dump: str, stream: bytes, count: int) -> float:
     """Records a second of its own CPU time, printing to a pipe that is read and thrown away."""
     with tempfile.NamedTemporaryFile(suffix=".ipfix") as file:
-        file.writelines(messages)
+        file.write(stream)
         file.flush()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([dump, "--in", file.name, "--rfc5610", "--data"], check=True,

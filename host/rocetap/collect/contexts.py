@@ -46,10 +46,16 @@ class ContextTable:
 
     def take(self, slots: npt.NDArray[Any]) -> Records:
         """Copies of some rows, by slot or by mask."""
-        neighbours = len(slots) > 1 and slots.dtype != np.bool_ and (np.diff(slots) == 1).all()
-        if neighbours:
+        if _neighbours(slots):
             return as_rows(self.words[slots[0]:slots[-1] + 1].copy())
         return as_rows(self.words[slots])
+
+    def put(self, slots: npt.NDArray[np.intp], rows: npt.NDArray[np.uint64]) -> None:
+        """Writes whole rows, as words, to increasing slots."""
+        if _neighbours(slots):
+            self.words[slots[0]:slots[-1] + 1] = rows
+        else:
+            self.words[slots] = rows
 
     def find(
         self, ids: npt.NDArray[np.uint64],
@@ -57,7 +63,12 @@ class ContextTable:
         """Slot of each id, and whether it is there."""
         if not self._count:
             return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
-        slots = np.searchsorted(self._ids[:self._count], ids)
+        held = self._ids[:self._count]
+        # Most often all that is held comes in its order: one look finds where it begins.
+        begin = int(np.searchsorted(held, ids[0])) if len(ids) else 0
+        if np.array_equal(held[begin:begin + len(ids)], ids):
+            return np.arange(begin, begin + len(ids)), np.ones(len(ids), np.bool_)
+        slots = np.searchsorted(held, ids)
         slots = np.minimum(slots, self._count - 1)
         return slots, self._ids[slots] == ids
 
@@ -91,3 +102,9 @@ def as_rows(moved: npt.NDArray[np.uint64]) -> Records:
     """Words of whole rows, seen as EPOCH: shape (rows,)."""
     rows: Records = moved.view(EPOCH)
     return rows.reshape(-1)
+
+
+def _neighbours(slots: npt.NDArray[Any]) -> bool:
+    """Whether increasing slots follow one another without a gap; a mask never does."""
+    return bool(len(slots) > 1 and slots.dtype != np.bool_
+                and slots[-1] - slots[0] == len(slots) - 1)

@@ -15,7 +15,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..ipfix.records import KEY_WORDS, SEQUENCE_REPORT, TOTALS, Records, words
+from ..ipfix.records import (
+    KEY_WORDS,
+    SEQUENCE_REPORT,
+    TOTALS,
+    Records,
+    word_of,
+    word_with,
+    words,
+)
 from ..spec.flags import UNASSIGNED_FLAGS, SequenceFlag
 from .comparison import compare
 from .contexts import ContextTable, as_rows
@@ -28,9 +36,15 @@ __all__ = ["MAX_EPOCHS", "BookResult", "EpochBook", "Serials"]
 MAX_EPOCHS: Final = (1 << 36) - 1
 """Epochs of one Transport Session that can be told apart in the store; more are refused."""
 
-_FINAL = np.uint16(SequenceFlag.finalEpoch)
 _UNVERIFIED = np.uint16(SequenceFlag.generationUnverified)
 _REPORT_WORDS = SEQUENCE_REPORT.itemsize // 8
+_ID_WORD = word_of("report_id")
+_FLAGS_WORD = word_of("flags")
+_TOTAL_WORDS = tuple(map(word_of, TOTALS))
+_FINAL_BIT = word_with(flags=SequenceFlag.finalEpoch)
+_UNVERIFIED_BIT = word_with(flags=SequenceFlag.generationUnverified)
+_LONG_ROUND = 256
+"""Reports in a round that are worth a pass of their own."""
 _Indices = npt.NDArray[np.intp]
 
 
@@ -38,11 +52,16 @@ _Indices = npt.NDArray[np.intp]
 class BookResult:
     """What one batch changed."""
 
-    epochs: Records
-    """EPOCH rows to store, one for each epoch that changed."""
+    parts: list[Records] = field(default_factory=list)
+    """EPOCH rows to store; of several for one epoch the last counts."""
     counters: Counter[str] = field(default_factory=Counter)
     raw: list[tuple[int, Rule]] = field(default_factory=list)
     """Reports to keep raw, by index in the batch, and why."""
+
+    def changed(self, rows: Records) -> None:
+        """Adds rows, if there are any."""
+        if len(rows):
+            self.parts.append(rows)
 
 
 class Serials:
@@ -81,18 +100,14 @@ class EpochBook:
         self, reports: Records, codes: npt.NDArray[np.uint8], now_ms: int,
     ) -> BookResult:
         """Takes a batch in the order received. `codes`: the Rule each breaks by itself."""
-        result = BookResult(np.zeros(0, EPOCH))
+        result = BookResult()
         keyed = codes != Rule.EPOCH_ID_ZERO
         if not keyed.all():
             result.counters[_counter(Rule.EPOCH_ID_ZERO)] += int((~keyed).sum())
-        # Reports of one epoch side by side, each epoch's in the order received.
-        order = np.flatnonzero(keyed)
-        ids = reports["epoch_id"][order]
-        if not (ids[1:] > ids[:-1]).all():
-            order = order[np.argsort(ids, kind="stable")]
-        slots, order = self._find_or_admit(reports, order, now_ms, result.counters)
-        if len(order):
-            self._compare(reports, codes, order, slots, now_ms, result)
+        for order in _parts(np.flatnonzero(keyed), reports["epoch_id"]):
+            slots, order = self._find_or_admit(reports, order, now_ms, result.counters)
+            if len(order):
+                self._compare(reports, codes, order, slots, now_ms, result)
         # Whatever became of it, a report with unassigned flag bits is preserved.
         unknown = np.flatnonzero(reports["flags"] & UNASSIGNED_FLAGS).tolist()
         if unknown:
@@ -107,7 +122,8 @@ class EpochBook:
         active = rows["state"] == State.OPEN
         silent = active & (age > self.limits.inactivity_ms)
         rows["ended"][silent] = EndReason.inactivity
-        result = BookResult(self._table.take(silent))
+        result = BookResult()
+        result.changed(self._table.take(silent))
         if silent.any():
             result.counters["epoch.inactive"] += int(silent.sum())
         self._table.keep(~silent & (active | (age <= self.limits.closed_retention_ms)))
@@ -118,7 +134,8 @@ class EpochBook:
         rows = self._table.rows
         cut = rows["state"] == State.OPEN
         rows["ended"][cut] = EndReason.session_end
-        result = BookResult(self._table.take(cut))
+        result = BookResult()
+        result.changed(self._table.take(cut))
         self._table.keep(np.zeros(len(rows), np.bool_))
         return result
 
@@ -180,33 +197,42 @@ class EpochBook:
         self, reports: Records, codes: npt.NDArray[np.uint8], order: _Indices, slots: _Indices,
         now_ms: int, result: BookResult,
     ) -> None:
-        batch = _taken(reports, order)
-        moved = words(batch)
-        first = _firsts(slots)
-        # Of each report the one before it: the epoch's latest, or its neighbour in the batch.
-        rows = self._table.take(slots)
-        before = words(rows)[:, :_REPORT_WORDS]
-        again = np.flatnonzero(~first)
-        before[again] = moved[again - 1]
-        plain = (codes[order] == Rule.OK) & (rows["state"] == State.OPEN)
-        plain &= _same_head(before, moved)
-        plain &= _continues(batch, rows["report"])
-        starts = np.flatnonzero(first)
-        good = np.logical_and.reduceat(plain, starts)
-        ends = np.append(starts[1:], len(order))
-        taken, last = slots[starts[good]], ends[good] - 1
-        self._table.words[taken, :_REPORT_WORDS] = moved[last]
-        rows = self._table.rows
-        rows["state"][taken] = batch["flags"][last] & _FINAL
-        rows["reports"][taken] += (ends - starts)[good].astype(np.uint64)
-        rows["last_seen_ms"][taken] = now_ms
-        changed = taken
-        if not good.all():
-            slow = [slots[begin] for begin, end in zip(starts[~good], ends[~good], strict=True)
-                    if self._one_by_one(reports, codes, order[begin:end], rows[slots[begin]],
+        moved = words(_taken(reports, order))
+        alone = bool((slots[1:] > slots[:-1]).all())
+        starts = np.arange(len(order)) if alone else np.flatnonzero(_firsts(slots))
+        taken = slots if alone else slots[starts]
+        rows = self._table.take(taken)
+        held = words(rows)
+        # Each report against the one before it: its neighbour in the batch, or the epoch's latest.
+        plain = codes[order] == Rule.OK
+        goes_on = _continues(held[:, :_REPORT_WORDS], moved if alone else moved[starts])
+        goes_on &= rows["state"] == State.OPEN
+        if alone:
+            plain &= goes_on
+            ends, last = starts + 1, moved
+        else:
+            plain[1:] &= _continues(moved[:-1], moved[1:]) | (slots[1:] != slots[:-1])
+            plain[starts] &= goes_on
+            ends = np.append(starts[1:], len(order))
+            last = moved[ends - 1]
+        good = None if plain.all() else np.logical_and.reduceat(plain, starts)
+        if good is not None:
+            careful = zip(starts[~good], ends[~good], strict=True)
+            taken, held, last = taken[good], held[good], last[good]
+            starts, ends = starts[good], ends[good]
+        held[:, :_REPORT_WORDS] = last
+        rows = as_rows(held)
+        rows["state"] = held[:, _FLAGS_WORD] & _FINAL_BIT != 0
+        rows["reports"] += np.uint64(1) if alone else (ends - starts).astype(np.uint64)
+        rows["last_seen_ms"] = now_ms
+        self._table.put(taken, held)
+        result.changed(rows)
+        if good is not None:
+            table = self._table.rows
+            slow = [slots[begin] for begin, end in careful
+                    if self._one_by_one(reports, codes, order[begin:end], table[slots[begin]],
                                         now_ms, result)]
-            changed = np.concatenate([taken, np.array(slow, np.intp)])
-        result.epochs = self._table.take(changed)
+            result.changed(as_rows(self._table.words[np.array(slow, np.intp)]))
 
     def _one_by_one(
         self, reports: Records, codes: npt.NDArray[np.uint8], indices: _Indices, row: Any,
@@ -229,31 +255,40 @@ class EpochBook:
         return changed
 
 
-def _continues(batch: Records, before: Records) -> npt.NDArray[np.bool_]:
-    """Where a report plainly continues the one before: next id, same generation qualification, no
-    total below, and the one before not final."""
-    plain: npt.NDArray[np.bool_] = batch["report_id"] == before["report_id"] + np.uint64(1)
-    flags = before["flags"]
-    plain &= (flags & _FINAL == 0) & ((flags ^ batch["flags"]) & _UNVERIFIED == 0)
-    for name in TOTALS:
-        plain &= batch[name] >= before[name]
+def _continues(
+    before: npt.NDArray[np.uint64], after: npt.NDArray[np.uint64],
+) -> npt.NDArray[np.bool_]:
+    """Where a report, as words, plainly continues the one before: same key, window, flow start and
+    generation qualification, next id, no total below, and the one before not final."""
+    plain: npt.NDArray[np.bool_] = (
+        after[:, _ID_WORD] == before[:, _ID_WORD] + np.uint64(1))
+    for column in range(KEY_WORDS):
+        plain &= before[:, column] == after[:, column]
+    flags = before[:, _FLAGS_WORD]
+    plain &= (flags & _FINAL_BIT) | ((flags ^ after[:, _FLAGS_WORD]) & _UNVERIFIED_BIT) == 0
+    for column in _TOTAL_WORDS:
+        plain &= after[:, column] >= before[:, column]
     return plain
 
 
-def _same_head(
-    before: npt.NDArray[np.uint64], after: npt.NDArray[np.uint64],
-) -> npt.NDArray[np.bool_]:
-    """Where key, window and flow start agree."""
-    same = np.ones(len(before), np.bool_)
-    for column in range(KEY_WORDS):
-        same &= before[:, column] == after[:, column]
-    return same
+def _parts(order: _Indices, epoch_ids: npt.NDArray[np.uint64]) -> list[_Indices]:
+    """A batch in parts where the reports of one epoch stand side by side.
+
+    An exporter sends its epochs in turn, round after round: each round is taken as it stands.
+    Where rounds are short, the whole batch is brought into the order of the ids instead.
+    """
+    ids = epoch_ids[order]
+    cuts = np.flatnonzero(ids[1:] <= ids[:-1]) + 1
+    if len(cuts) <= len(order) // _LONG_ROUND:
+        return [part for part in np.split(order, cuts) if len(part)]
+    return [order[np.argsort(ids, kind="stable")]]
 
 
 def _taken(reports: Records, indices: _Indices) -> Records:
-    """Some reports, moved as words: field by field it would take several times as long."""
-    if len(indices) == len(reports) and (indices[1:] > indices[:-1]).all():
-        return reports
+    """Some reports: neighbours as they stand, others moved as words, which field by field would
+    take several times as long."""
+    if len(indices) and (indices[1:] - indices[:-1] == 1).all():
+        return reports[indices[0]:indices[-1] + 1]
     taken: Records = words(reports)[indices].view(reports.dtype)
     return taken.reshape(-1)
 

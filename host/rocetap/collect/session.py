@@ -44,7 +44,8 @@ class RawRecord:
 class Batch:
     """What one call changed: all of it goes into the store together.
 
-    `epochs`: (Observation Domain, EPOCH rows); `pfc`: (Observation Domain, PFC_READING rows);
+    `epochs`: (Observation Domain, EPOCH rows), of several for one epoch the last counts; `pfc`:
+    (Observation Domain, PFC_READING rows);
     `counters`: what was passed over or dropped, by reason, since the batch before; `error`: why
     the session must be closed now, None while it goes on.
     """
@@ -227,8 +228,7 @@ class CollectorSession:
                                            _octets_of(sets, index)))
 
     def _take(self, batch: Batch, domain: int, result: BookResult) -> None:
-        if len(result.epochs):
-            batch.epochs.append((domain, result.epochs))
+        batch.epochs += [(domain, rows) for rows in result.parts]
         batch.counters.update(result.counters)
 
     def _counted(self, batch: Batch) -> Batch:

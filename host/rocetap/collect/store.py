@@ -293,13 +293,12 @@ def _latest(batches: Sequence[tuple[int, Batch]]) -> dict[tuple[int, int], Recor
             parts.setdefault((session_id, domain), []).append(epochs)
     latest = {}
     for origin, some in parts.items():
-        joined = some[0]
-        if len(some) > 1:
-            moved = np.concatenate([words(epochs) for epochs in some])
-            serials = as_rows(moved)["serial"][::-1]
-            newest = len(serials) - 1 - np.unique(serials, return_index=True)[1]
-            joined = as_rows(moved[newest])
-        latest[origin] = joined
+        moved = words(some[0]) if len(some) == 1 else np.concatenate(list(map(words, some)))
+        serials = np.ascontiguousarray(as_rows(moved)["serial"])
+        if not (serials[1:] > serials[:-1]).all():
+            newest = len(serials) - 1 - np.unique(serials[::-1], return_index=True)[1]
+            moved = moved[newest]
+        latest[origin] = as_rows(moved)
     return latest
 
 

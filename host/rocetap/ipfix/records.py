@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KEY_WORDS", "PFC_READING", "SEQUENCE_REPORT", "TOTALS", "Records", "words"]
+__all__ = ["KEY_WORDS", "PFC_READING", "SEQUENCE_REPORT", "TOTALS", "Records", "word_of",
+           "word_with", "words"]
 
 Records = npt.NDArray[np.void]
 """A one-dimensional structured array."""
@@ -67,3 +68,19 @@ def words(records: Records) -> npt.NDArray[np.uint64]:
     packed = np.ascontiguousarray(records)
     view: npt.NDArray[Any] = packed.view(np.uint64)
     return view.reshape(len(packed), packed.dtype.itemsize // 8)
+
+
+def word_of(name: str) -> int:
+    """Which 64-bit word of a SEQUENCE_REPORT a field lies in."""
+    fields = SEQUENCE_REPORT.fields
+    assert fields is not None
+    return fields[name][1] // 8
+
+
+def word_with(**values: int) -> np.uint64:
+    """The 64-bit word of a SEQUENCE_REPORT that has these fields, all of one word, and no more."""
+    report = np.zeros(1, SEQUENCE_REPORT)
+    for name, value in values.items():
+        report[name] = value
+    word: np.uint64 = words(report)[0, word_of(next(iter(values)))]
+    return word
