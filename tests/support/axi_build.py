@@ -42,7 +42,8 @@ def build_axi_bench(*options: str) -> Path:
         from cocotb_tools import config
 
         subprocess.run([sys.executable, "-m", "rocetap.cli", "verilog", *options, "--top", TOP,
-                        "--output", str(folder / f"{TOP}.v")], check=True, stdout=subprocess.DEVNULL)
+                        "--output", str(folder / f"{TOP}.v")],
+                       check=True, stdout=subprocess.DEVNULL)
         recipe = Recipe(
             output=TOP, prefix="Vtop",
             harness=(str(config.share_dir / "lib" / "verilator" / "verilator.cpp"),),
