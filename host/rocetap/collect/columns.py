@@ -7,6 +7,7 @@ word goes unseen.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final
@@ -19,10 +20,18 @@ from .outcomes import EPOCH, EndReason, Outcome, outcomes
 from .schema import EPOCH_COLUMNS, PFC_COLUMNS, REPORT_COLUMNS, ROW_SERIAL_BITS
 
 __all__ = [
-    "INSERT_EPOCH", "INSERT_PFC", "REPLACE_EPOCH", "after_session_end", "epoch_values",
-    "epochs_agree", "pfc_values", "readings_agree", "readings_of", "reports_of", "row_ids",
+    "INSERT_PFC", "after_session_end", "epochs_agree", "pfc_values", "readings_agree",
+    "readings_of", "reports_of", "row_ids", "write_epochs",
 ]
 
+_ROWS: Final = 32
+"""Epochs in one statement."""
+_IN_CACHE: Final = 64 * _ROWS
+"""Epochs whose columns are gathered at a time."""
+_REPORT_NUMBERS: Final = tuple(
+    name for name in REPORT_COLUMNS if name not in ("source", "destination"))
+_NUMBERS: Final = (
+    "id", "session_id", "domain", *_REPORT_NUMBERS, *EPOCH_COLUMNS, "outcome", "checksum")
 _U64 = npt.NDArray[np.uint64]
 _REPORT_WORDS: Final = SEQUENCE_REPORT.itemsize // 8
 _PLACES: Final = _REPORT_WORDS + 7
@@ -39,16 +48,46 @@ def row_ids(session_id: int, epochs: Records) -> _U64:
     return ids
 
 
-def epoch_values(session_id: int, domain: int, epochs: Records) -> Iterator[tuple[Any, ...]]:
-    """Rows for INSERT_EPOCH and REPLACE_EPOCH."""
+def write_epochs(
+    db: sqlite3.Connection, verb: str, session_id: int, domain: int, epochs: Records,
+) -> None:
+    """Writes epochs by INSERT or REPLACE, many rows a statement: what SQLite and Python do for
+    each statement is a large part of the work."""
+    whole = len(epochs) // _ROWS * _ROWS
+    for begin in range(0, whole, _IN_CACHE):
+        part = epochs[begin:min(begin + _IN_CACHE, whole)]
+        db.executemany(_SQL[verb, _ROWS], _parameters(session_id, domain, part, _ROWS))
+    if whole < len(epochs):
+        db.executemany(_SQL[verb, 1], _parameters(session_id, domain, epochs[whole:], 1))
+
+
+def _parameters(
+    session_id: int, domain: int, epochs: Records, rows: int,
+) -> list[list[int | bytes]]:
+    """Of each statement for `rows` epochs: the numbers of all, then their addresses."""
+    numbers = _numbers(session_id, domain, epochs)
+    addresses = np.empty((len(epochs), 2), "V16")
+    for column, name in enumerate(("source", "destination")):
+        addresses[:, column] = epochs["report"][name]
+    values: list[list[int | bytes]] = numbers.reshape(-1, rows * numbers.shape[1]).tolist()
+    for some, octets in zip(values, addresses.reshape(-1, rows * 2).tolist(), strict=True):
+        some += octets
+    return values
+
+
+def _numbers(session_id: int, domain: int, epochs: Records) -> npt.NDArray[np.int64]:
+    """The columns of _NUMBERS as they are stored: shape (epochs, columns)."""
     report, ids, ending = epochs["report"], row_ids(session_id, epochs), outcomes(epochs)
     check = _epoch_checksum(words(epochs)[:, :_REPORT_WORDS],
                             [epochs[name] for name in ("reports", "missing", "last_seen_ms")],
                             _tail(epochs, ending), session_id, domain, ids)
-    return zip(_list(ids), repeat(session_id), repeat(domain),
-               *(_list(report[name]) for name in REPORT_COLUMNS),
-               *(_list(epochs[name]) for name in EPOCH_COLUMNS),
-               ending.tolist(), _list(check), strict=False)
+    columns: list[Any] = [
+        ids, session_id, domain, *(report[name] for name in _REPORT_NUMBERS),
+        *(epochs[name] for name in EPOCH_COLUMNS), ending, check]
+    numbers = np.empty((len(epochs), len(columns)), np.uint64)
+    for column, values in enumerate(columns):
+        numbers[:, column] = values
+    return numbers.view(np.int64)
 
 
 def pfc_values(session_id: int, domain: int, readings: Records) -> Iterator[tuple[Any, ...]]:
@@ -161,9 +200,22 @@ def _insert(verb: str, table: str, names: Sequence[str]) -> str:
     return f"{verb} INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
 
 
-_EPOCH_COLUMNS: Final = (
-    "id", "session_id", "domain", *REPORT_COLUMNS, *EPOCH_COLUMNS, "outcome", "checksum")
-INSERT_EPOCH: Final = _insert("INSERT", "epochs", _EPOCH_COLUMNS)
-REPLACE_EPOCH: Final = _insert("REPLACE", "epochs", _EPOCH_COLUMNS)
 INSERT_PFC: Final = _insert("INSERT", "pfc_readings", (
     "session_id", "domain", *PFC_COLUMNS, "checksum"))
+
+
+def _rows_sql(verb: str, rows: int) -> str:
+    """One statement for several rows. The parameters are the numbers of all rows, then their
+    addresses."""
+    count = len(_NUMBERS)
+    texts = []
+    for row in range(rows):
+        places = [row * count + column + 1 for column in range(count)]
+        places += [rows * count + 2 * row + 1, rows * count + 2 * row + 2]
+        texts.append(f"({', '.join(f'?{place}' for place in places)})")
+    return (f"{verb} INTO epochs ({', '.join((*_NUMBERS, 'source', 'destination'))}) "
+            f"VALUES {', '.join(texts)}")
+
+
+_SQL: Final = {(verb, rows): _rows_sql(verb, rows)
+               for verb in ("INSERT", "REPLACE") for rows in (1, _ROWS)}

@@ -23,21 +23,27 @@ _SMALLEST = 64
 class ContextTable:
     """EPOCH rows sorted by epoch id, in memory that grows and shrinks with their number.
 
-    Rows are moved as 64-bit words: `words` and `rows` are two views of the same memory.
+    Rows are moved as 64-bit words: `words` and `rows` are two views of the same memory. Rows that
+    leave at the front only move the beginning on.
     """
 
     def __init__(self) -> None:
-        self._count = 0
+        self._begin = self._end = 0
         self._ids: npt.NDArray[np.uint64] = np.zeros(_SMALLEST, np.uint64)
         self._words: npt.NDArray[np.uint64] = np.zeros((_SMALLEST, _WORDS), np.uint64)
 
     def __len__(self) -> int:
-        return self._count
+        return self._end - self._begin
+
+    @property
+    def ids(self) -> npt.NDArray[np.uint64]:
+        """The epoch ids, increasing: shape (contexts,)."""
+        return self._ids[self._begin:self._end]
 
     @property
     def words(self) -> npt.NDArray[np.uint64]:
         """Shape (contexts, words of EPOCH); writable."""
-        return self._words[:self._count]
+        return self._words[self._begin:self._end]
 
     @property
     def rows(self) -> Records:
@@ -61,41 +67,46 @@ class ContextTable:
         self, ids: npt.NDArray[np.uint64],
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
         """Slot of each id, and whether it is there."""
-        if not self._count:
+        held = self.ids
+        if not len(held):
             return np.zeros(len(ids), np.intp), np.zeros(len(ids), np.bool_)
-        held = self._ids[:self._count]
         # Most often all that is held comes in its order: one look finds where it begins.
         begin = int(np.searchsorted(held, ids[0])) if len(ids) else 0
         if np.array_equal(held[begin:begin + len(ids)], ids):
             return np.arange(begin, begin + len(ids)), np.ones(len(ids), np.bool_)
-        slots = np.searchsorted(held, ids)
-        slots = np.minimum(slots, self._count - 1)
-        return slots, self._ids[slots] == ids
+        slots = np.minimum(np.searchsorted(held, ids), len(held) - 1)
+        return slots, held[slots] == ids
 
     def append(self, rows: Records) -> None:
         """Rows with ids in increasing order, above all that are here."""
-        count = self._count + len(rows)
-        if count > len(self._ids):
-            self._resize(max(count, 2 * len(self._ids)))
-        self._ids[self._count:count] = rows["report"]["epoch_id"]
-        self._words[self._count:count] = words(rows)
-        self._count = count
+        if self._end + len(rows) > len(self._ids):
+            self._move(max(_SMALLEST, 2 * (len(self) + len(rows))))
+        end = self._end + len(rows)
+        self._ids[self._end:end] = rows["report"]["epoch_id"]
+        self._words[self._end:end] = words(rows)
+        self._end = end
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Forgets the rows that are not kept; gives memory back when a quarter is left in use."""
+        """Forgets the rows that are not kept; gives memory back when an eighth is left in use."""
         if kept.all():
             return
-        ids, moved = self._ids[:self._count][kept], self.words[kept]
-        self._count = len(ids)
-        self._ids[:self._count], self._words[:self._count] = ids, moved
-        if len(self._ids) > max(_SMALLEST, 4 * self._count):
-            self._resize(max(_SMALLEST, 2 * self._count))
+        first = int(np.argmax(kept)) if kept.any() else len(kept)
+        self._begin += first
+        kept = kept[first:]
+        if not kept.all():
+            ids, moved = self.ids[kept], self.words[kept]
+            self._end = self._begin + len(ids)
+            self.ids[:], self.words[:] = ids, moved
+        if len(self._ids) > max(_SMALLEST, 8 * len(self)):
+            self._move(max(_SMALLEST, 2 * len(self)))
 
-    def _resize(self, size: int) -> None:
-        ids, moved = self._ids, self._words
+    def _move(self, size: int) -> None:
+        """Into memory for `size` rows, to its front."""
+        ids, moved = self.ids, self.words
         self._ids = np.zeros(size, np.uint64)
         self._words = np.zeros((size, _WORDS), np.uint64)
-        self._ids[:self._count], self._words[:self._count] = ids[:self._count], moved[:self._count]
+        self._begin, self._end = 0, len(ids)
+        self.ids[:], self.words[:] = ids, moved
 
 
 def as_rows(moved: npt.NDArray[np.uint64]) -> Records:

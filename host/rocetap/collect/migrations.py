@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..ipfix.records import PFC_READING, SEQUENCE_REPORT, Records
-from .columns import INSERT_EPOCH, INSERT_PFC, epoch_values, pfc_values
+from .columns import INSERT_PFC, pfc_values, write_epochs
 from .outcomes import EPOCH, State
 from .schema import EPOCHS_TABLE, PFC_TABLE, SCHEMA_VERSION, TABLES
 
@@ -45,7 +45,7 @@ def _from_1(db: sqlite3.Connection) -> None:
         first = serials.get(session_id, 0)
         epochs["serial"] = np.arange(first + 1, first + len(rows) + 1)
         serials[session_id] = first + len(rows)
-        db.executemany(INSERT_EPOCH, epoch_values(session_id, domain, epochs))
+        write_epochs(db, "INSERT", session_id, domain, epochs)
     for session_id, domain, rows in _groups(db, "pfc_readings_1", "rowid"):
         readings = np.zeros(len(rows), PFC_READING)
         _fill(readings, rows)

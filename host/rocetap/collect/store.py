@@ -21,14 +21,7 @@ import numpy as np
 
 from ..errors import RocetapError
 from ..ipfix.records import Records, words
-from .columns import (
-    INSERT_EPOCH,
-    INSERT_PFC,
-    REPLACE_EPOCH,
-    after_session_end,
-    epoch_values,
-    pfc_values,
-)
+from .columns import INSERT_PFC, after_session_end, pfc_values, write_epochs
 from .contexts import as_rows
 from .filters import Filters
 from .migrations import OLDEST_VERSION, migrate
@@ -104,9 +97,8 @@ class SqliteStore:
             for (session_id, domain), epochs in _latest(batches).items():
                 # Numbers above all that are stored need no look for the row they would replace.
                 new = epochs["serial"] > self._highest(session_id)
-                for sql, rows in ((REPLACE_EPOCH, epochs[~new]), (INSERT_EPOCH, epochs[new])):
-                    if len(rows):
-                        db.executemany(sql, epoch_values(session_id, domain, rows))
+                for verb, rows in (("REPLACE", epochs[~new]), ("INSERT", epochs[new])):
+                    write_epochs(db, verb, session_id, domain, rows)
             for session_id, batch in batches:
                 for domain, readings in batch.pfc:
                     db.executemany(INSERT_PFC, pfc_values(session_id, domain, readings))

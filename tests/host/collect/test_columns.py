@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rocetap.collect.columns import INSERT_EPOCH, after_session_end
+from rocetap.collect.columns import after_session_end
 from rocetap.collect.filters import Filters
 from rocetap.collect.schema import EPOCH_COLUMNS, PFC_COLUMNS, REPORT_COLUMNS
 from rocetap.collect.store import SqliteStore
@@ -79,5 +79,12 @@ def test_checksums_are_signed():
                for value in (0, -1, (1 << 63) - 1, -(1 << 63)))
 
 
-def test_every_column_is_written():
-    assert INSERT_EPOCH.count("?") == 3 + len(REPORT_COLUMNS) + len(EPOCH_COLUMNS) + 2
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 100])
+def test_any_number_of_rows_is_written_and_replaced(tmp_path, count):
+    store = SqliteStore(tmp_path / "store.db")
+    first = reports(count)
+    fill(store, first, reports(count, report_id=2, requests=20))
+    epochs = _read(store)[0][0]
+    assert [row["rdmaSequenceEpochId"] for row in epochs] == list(range(1, count + 1))
+    assert {row["requestPacketTotalCount"] for row in epochs} == {20}
+    store.close()
