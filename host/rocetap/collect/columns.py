@@ -63,13 +63,13 @@ def write_epochs(
 
 def _parameters(
     session_id: int, domain: int, epochs: Records, rows: int,
-) -> list[list[int | bytes]]:
+) -> list[list[Any]]:
     """Of each statement for `rows` epochs: the numbers of all, then their addresses."""
     numbers = _numbers(session_id, domain, epochs)
     addresses = np.empty((len(epochs), 2), "V16")
     for column, name in enumerate(("source", "destination")):
         addresses[:, column] = epochs["report"][name]
-    values: list[list[int | bytes]] = numbers.reshape(-1, rows * numbers.shape[1]).tolist()
+    values: list[list[Any]] = numbers.reshape(-1, rows * numbers.shape[1]).tolist()
     for some, octets in zip(values, addresses.reshape(-1, rows * 2).tolist(), strict=True):
         some += octets
     return values
