@@ -79,6 +79,28 @@ def test_version_1_keeps_every_value(upgraded):
     assert not reader.damage
 
 
+def test_epochs_of_two_domains_and_of_many_rows_keep_apart(tmp_path):
+    path = _old(1, tmp_path / "old.db")
+    db = sqlite3.connect(path)
+    columns = [row[1] for row in db.execute("PRAGMA table_info(epochs)")]
+    for domain in (2, 3):
+        others = ", ".join({"domain": str(domain), "epoch_id": "epoch_id + n"}.get(name, name)
+                           for name in columns)
+        db.execute("WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < 4999)"
+                   f" INSERT INTO epochs SELECT {others} FROM epochs, c WHERE session_id = 1 AND "
+                   "epoch_id = 1 AND domain = 1")
+    db.commit()
+    db.close()
+    store = SqliteStore(path)
+    reader = store.reader()
+    found = [(row["observationDomainId"], row["rdmaSequenceEpochId"])
+             for row in reader.sequence(Filters(sessions=(1,)))]
+    assert found == [*((1, n) for n in range(1, 7)),
+                     *((domain, n) for domain in (2, 3) for n in range(1, 5001))]
+    assert not reader.damage
+    store.close()
+
+
 def test_an_upgraded_store_goes_on(upgraded):
     fill(upgraded, reports(3, flags=0x21))
     assert [row["transportSession"] for row in upgraded.sequence_rows()] == [

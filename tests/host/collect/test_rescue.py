@@ -102,6 +102,25 @@ def test_a_flipped_bit_anywhere(whole, tmp_path, seed):
     store.close()
 
 
+def test_a_damaged_part_in_the_middle_leaves_what_is_on_both_sides(whole, tmp_path):
+    def spoil(content):
+        middle = len(content) // 2 // 4096 * 4096
+        content[middle:middle + 4096] = b"\xff" * 4096
+
+    path = _damaged(whole, tmp_path, spoil)
+    reader = SqliteStore(path, read_only=True)
+    epochs, _, damage = _rows(reader)
+    reader.close()
+    assert damage == {"part of epochs": 1}
+    assert EPOCHS - 100 < len(epochs) < EPOCHS
+    assert {1, EPOCHS} <= set(epochs)
+    assert list(epochs) == sorted(epochs)
+    store = SqliteStore(path)
+    assert _rows(store)[0] == epochs
+    _only_what_was_written(_rows(store), whole)
+    store.close()
+
+
 def test_a_flipped_value_is_passed_over_and_counted(whole, tmp_path):
     """One that SQLite itself takes for good."""
     def flip(content):
