@@ -174,6 +174,12 @@ def test_a_violation_before_any_epoch_makes_no_report_and_is_told(tmp_path):
     assert result.disabled == 1
 
 
+def test_a_capture_without_frames_is_no_error(tmp_path):
+    result = replay(write(tmp_path / "capture.pcap", []))
+    assert result.sequence == []
+    assert [row["pfcControlFrameTotalCount"] for row in result.pfc] == [0] * 8
+
+
 def test_report_storms_lose_nothing(tmp_path):
     """Every packet breaks the series: an epoch a packet, many more than the board's FIFO holds."""
     octets = [packets.roce(psn=(i * 0x345678) % (1 << 24)) for i in range(3000)]

@@ -216,16 +216,21 @@ class Driver:
     def poll(self, timeout_s: float) -> int:
         """Waits for records, at most `timeout_s`; gives how many are held now.
 
-        Then tops credit up. Raises BoardRestarted when it finds a new boot id on that occasion:
+        Before that it gives credit when the board has none, for nothing could come; behind it, it
+        tops credit up. Raises BoardRestarted when it finds a new boot id on that occasion:
         handshake again. Wants a handshake before when there is a credit window.
         """
-        deadline = self._clock() + timeout_s
         before = self.session.records_received
+        keeps_credit = self._credit_window and self.board
+        if keeps_credit and not self.session.credit_outstanding:
+            self._keep_credit()
+        waits = self.session.records_received == before
+        deadline = self._clock() + (timeout_s if waits else 0.0)
         while True:
             self._pump(max(0.0, deadline - self._clock()))
             if self.session.records_received != before or self._clock() >= deadline:
                 break
-        if self._credit_window and self.board:
+        if keeps_credit:
             self._keep_credit()
         return self.session.records_held
 

@@ -369,6 +369,16 @@ def test_records_come_with_automatic_credit():
     assert driver.records_missed == 0
 
 
+def test_the_first_poll_gives_credit_before_it_waits():
+    """Nothing can come without credit: waiting for it first would be waiting in vain."""
+    driver, line, board = make(credit_window=16)
+    driver.handshake()
+    board.records = [record(1)]
+    begin = line.clock()
+    assert driver.poll(100.0) == 1
+    assert line.clock() - begin < 1.0
+
+
 def test_no_credit_while_records_are_not_taken():
     driver, line, board = make(credit_window=16)
     driver.handshake()
