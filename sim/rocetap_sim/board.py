@@ -7,6 +7,7 @@ import weakref
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -269,9 +270,10 @@ class SimulatedTransport:
                 self._board.run(1024)
 
     def read(self, max_octets: int, timeout_s: float, /) -> bytes:
-        """At least one octet and at most `max_octets`, or b"" at the time-out."""
+        """At least one octet and at most `max_octets`, or b"" at the time-out, which is rounded up
+        to a whole clock: who waits for a moment of the board's clock gets there."""
         self._check_open()
-        cycles = min(self._quiet_cycles, int(max(0.0, timeout_s) * self._board.clock_hz))
+        cycles = min(self._quiet_cycles, ceil(max(0.0, timeout_s) * self._board.clock_hz))
         if cycles:
             self._board.run_until_output(cycles, max_octets)
         return self._board.read(max_octets)

@@ -182,6 +182,14 @@ def test_reading_the_link_clocks_the_board_until_the_time_out():
     assert transport.read(100, 1.0) == b""
 
 
+def test_a_time_out_shorter_than_a_clock_is_a_clock():
+    """Else who waits for a moment between two clocks would wait for ever."""
+    board = recorder_board(64)
+    before = board.counters.cycles
+    assert board.transport().read(1, 1e-15) == b""
+    assert board.counters.cycles == before + 1
+
+
 def test_more_octets_than_the_queue_holds_are_written():
     board = recorder_board()
     board.transport().write(b"\0" * (3 << 19))
