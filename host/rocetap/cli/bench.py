@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from rocetap.cli.progress import shown_progress
+from rocetap.errors import RocetapError
 
 __all__ = ["GATEWARE_PARTS", "bench", "print_figures", "print_rows"]
 
@@ -54,7 +55,12 @@ def host(
 
 
 def _line_rate(frames: int, progress: Progress) -> list[Any]:
-    rows: list[Any] = importlib.import_module("rocetap_sim.line_rate").line_rate(frames, progress)
+    try:
+        module = importlib.import_module("rocetap_sim.line_rate")
+    except ImportError as error:
+        raise RocetapError(f"the simulated board is not installed ({error.name} is missing): "
+                           "install rocetap with its extra [sim]") from None
+    rows: list[Any] = module.line_rate(frames, progress)
     return rows
 
 
@@ -86,8 +92,8 @@ def gateware(
     with shown_progress() as progress:
         parts = {name: part(frames, progress) for name, part in GATEWARE_PARTS.items()}
     if as_json:
-        print(json.dumps({name: [vars(row) for row in rows] for name, rows in parts.items()},
-                         indent=1))
+        figures = {name: [vars(row) for row in rows] for name, rows in parts.items()}
+        sys.stdout.write(json.dumps(figures, indent=1) + "\n")
     else:
         for name, rows in parts.items():
             print_rows(name, rows)
@@ -96,13 +102,15 @@ def gateware(
 
 
 def print_rows(title: str, rows: list[Any]) -> None:
-    """A table of data classes that are all alike, a column a field."""
+    """A table of data classes that are all alike, a column a field; without rows nothing."""
+    if not rows:
+        return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, title=title.replace("_", " "), title_justify="left")
-    for name in vars(rows[0]) if rows else ():
+    for name in vars(rows[0]):
         text = isinstance(getattr(rows[0], name), str)
         table.add_column(name.replace("_", " "), justify="left" if text else "right")
     for row in rows:
