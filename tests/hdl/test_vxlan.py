@@ -140,6 +140,8 @@ CASES = {
     "sliced one short of it": (sliced(tunnel(INNER), 103), C.SLICED_SHORT),
     "sliced, I flag clear": (sliced(tunnel(INNER, flags=0), 43), C.TUNNELLED),
     "sliced before the flags": (sliced(tunnel(INNER, flags=0), 42), C.SLICED_SHORT),
+    "sliced, room for 13 octets": (sliced(tunnel(INNER[:13]), 55), C.MALFORMED_IP),
+    "sliced, room for 14 octets": (sliced(tunnel(INNER[:14]), 55), C.SLICED_SHORT),
     "sliced, wrong inner ICRC": (sliced(tunnel(roce(EIGHTEEN, wrong_icrc=True)), 128),
                                  C.ELIGIBLE_REQUEST),
 }
