@@ -18,8 +18,9 @@ class OperationArbiter(wiring.Component):
 
     ``busy`` holds back all but packets. What wins, in this order: a packet (it cannot wait), a
     closure for exhaustion, a host operation, the sweep. Host operation and sweep are held with
-    ``ready`` low until a clock without a packet. One closure for exhaustion waits at a time; the engine asks again with the
-    next request of a context that found the place taken. Latency is one clock.
+    ``ready`` low until a clock without a packet. One closure for exhaustion waits at a time; the
+    engine asks again with the next request of a context that found the place taken. Latency is one
+    clock.
     """
 
     def __init__(self, *, connections):

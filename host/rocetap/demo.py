@@ -79,12 +79,17 @@ class _Gate:
         return wait
 
 
+_PUT_IN = {"missing": "requests left out", "repeated": "sent again", "late": "delayed",
+           "reads": "READ"}
+"""What the generator did -> how the demonstration says it. The table's counters are about positions
+and not about causes, so none of these words is one of them."""
+
+
 def run_demo(folder: Path, tell: Callable[[str], None], progress: Progress) -> DemoResult:
     """Runs the demonstration with its files in `folder`. `tell` takes one line a step."""
     capture = folder / "sample.pcap"
     summary = write_synthetic(capture, _TRAFFIC)
-    put_in = ", ".join(f"{summary.done[what]} {what}"
-                       for what in ("missing", "repeated", "late", "reads"))
+    put_in = ", ".join(f"{summary.done[what]} {name}" for what, name in _PUT_IN.items())
     tell(f"capture generated: {summary.frames} frames; put in: {put_in}")
     with open_capture(str(capture)) as opened:
         plan = discover(opened.batches()).provisioning(64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -70,14 +71,25 @@ def make_app(chosen: str | None) -> typer.Typer:
 def main(arguments: list[str] | None = None) -> None:
     """Runs a command and leaves the process with its exit code.
 
-    A RocetapError becomes a line on stderr for each line of its text; anything else that comes this
-    far is a fault of this program and keeps its traceback.
+    A RocetapError becomes a line on stderr for each line of its text, and output that cannot be
+    written becomes one; anything else that comes this far is a fault of this program and keeps its
+    traceback.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     try:
-        make_app(chosen)(arguments, prog_name="rocetap")
+        try:
+            make_app(chosen)(arguments, prog_name="rocetap")
+        finally:
+            sys.stdout.flush()
     except RocetapError as error:
         for line in str(error).splitlines():
             print(f"rocetap: error: {line}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        # What a command opens it checks itself; what is left is its output.
+        where = error.filename or "standard output"
+        print(f"rocetap: error: cannot write to {where}: {error.strerror or error}; free space "
+              "there, or write somewhere else", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)    # or the end of the process tries again
+        sys.exit(2)

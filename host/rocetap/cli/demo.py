@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -71,4 +72,4 @@ def _command() -> str:
     if called.name != "rocetap":
         return "rocetap"
     on_path = any(Path(entry) == called.parent for entry in os.environ.get("PATH", "").split(":"))
-    return "rocetap" if on_path else os.path.relpath(called)
+    return "rocetap" if on_path else shlex.quote(os.path.relpath(called))

@@ -31,7 +31,18 @@ _WIDE_ENOUGH = 150
 _SHORT = {"abandoned": "aband.", "requests": "req.", "repeated": "rep.", "skipped": "skip",
           "expired": "exp.", "pending": "pend.", "filled": "fill"}
 _TITLE = "RoCEv2 request streams, one row an epoch"
-_UNVERIFIED = int(SequenceFlag.generationUnverified)
+_MEANINGS = {
+    SequenceFlag.finalEpoch: "the epoch is closed, these are its last counts",
+    SequenceFlag.profileViolation: "a request outside the profile (READ, atomic, malformed) closed "
+    "the epoch and disabled the connection; nothing behind it is counted",
+    SequenceFlag.captureDiscontinuity: "frames were not observed, so a new epoch began",
+    SequenceFlag.stateExhaustion: "the connection had to make room",
+    SequenceFlag.serialDiscontinuity: "a step of more than W positions, or of half the PSN space, "
+    "began a new epoch; positions between the two are in no counter",
+    SequenceFlag.generationUnverified: "nothing told the probe about connection lifetimes, so an "
+    "epoch proves none",
+}
+"""Flag -> what it says below the table, where the flag occurs in it."""
 
 
 def note(line: str) -> None:
@@ -57,10 +68,12 @@ def print_tables(sequence: list[dict[str, Any]], pfc: list[dict[str, Any]],
     console = Console(file=stream, width=width, highlight=False)
     wide = console.width >= _WIDE_ENOUGH
     console.print(_sequence_table(sequence) if wide else _narrow_table(sequence))
-    if any(row["rdmaSequenceFlags"] & _UNVERIFIED for row in sequence
-           if "rdmaSequenceFlags" in row):
-        console.print("generationUnverified: nothing told the probe about connection lifetimes, "
-                      "so an epoch proves none.", style="dim")
+    flags = 0
+    for row in sequence:
+        flags |= row.get("rdmaSequenceFlags", 0)
+    for flag, meaning in _MEANINGS.items():
+        if flags & flag:
+            console.print(f"{flag.name}: {meaning}", style="dim")
     if pfc:
         console.print(_pfc_table(pfc))
 

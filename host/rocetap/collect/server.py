@@ -328,4 +328,4 @@ def _fields(**fields: object) -> dict[str, object]:
 
 def _reason(error: BaseException) -> str:
     return str(getattr(error, "verify_message", None) or getattr(error, "reason", None)
-               or getattr(error, "strerror", None) or error or type(error).__name__)
+               or getattr(error, "strerror", None) or str(error) or type(error).__name__)

@@ -73,11 +73,11 @@ class SqliteStore:
         with self._errors("open"), ExitStack() as opened:
             if read_only:
                 self._db = connect_reader(self.path)
-                opened.callback(lambda: self._db.close())
+                opened.callback(self._disconnect)
                 self._check_version(oldest=SCHEMA_VERSION)
             else:
                 self._own(opened)
-                opened.callback(lambda: self._db.close())
+                opened.callback(self._disconnect)
                 self._open_writer()
             self._opened = opened.pop_all()
 
@@ -149,6 +149,11 @@ class SqliteStore:
     def close(self) -> None:
         with self._lock, self._errors("close"):
             self._opened.close()
+
+    def _disconnect(self) -> None:
+        """Closes the database, if it came to that."""
+        if hasattr(self, "_db"):
+            self._db.close()
 
     def _own(self, opened: ExitStack) -> None:
         """One writer a file: two would end each other's sessions."""

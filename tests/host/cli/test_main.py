@@ -65,3 +65,12 @@ def test_an_error_is_its_lines_and_its_exit_code(monkeypatch, capsys, error, cod
     captured = capsys.readouterr()
     assert captured.err.splitlines() == [f"rocetap: error: {line}" for line in lines]
     assert captured.out == ""
+
+
+def test_output_that_cannot_be_written_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "rocetap.cli", "--help"], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (
+        2, "rocetap: error: cannot write to standard output: No space left on device; free space "
+           "there, or write somewhere else\n")

@@ -287,3 +287,11 @@ def test_another_schema_version_is_refused(store, path):
         SqliteStore(path)
     assert str(caught.value) == (f"store {path}: has schema version 3, this rocetap reads 2; use "
                                  f"the rocetap that wrote it")
+
+
+def test_a_folder_is_no_store(tmp_path):
+    with pytest.raises(StoreError) as caught:
+        SqliteStore(tmp_path)
+    assert str(caught.value) == (
+        f"store {tmp_path}: cannot open: unable to open database file; check the folder and its "
+        "permissions")
