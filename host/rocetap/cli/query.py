@@ -63,6 +63,9 @@ class FlagName(StrEnum):
     generationUnverified = "generationUnverified"
 
 
+_MOST_32 = (1 << 32) - 1
+
+
 def query(
     store: Annotated[Path, typer.Argument(
         help="Store of a collector, or an IPFIX File, which is validated anew.")],
@@ -87,14 +90,17 @@ def query(
     until: Annotated[str | None, typer.Option(
         help="Nothing that began at that time or later; as --since.")] = None,
     exporter: Annotated[list[str] | None, typer.Option(help="Name of the exporter.")] = None,
-    session: Annotated[list[int] | None, typer.Option(help="Transport Session.")] = None,
-    domain: Annotated[list[int] | None, typer.Option(help="Observation Domain.")] = None,
+    session: Annotated[list[int] | None, typer.Option(
+        min=0, max=_MOST_32, help="Transport Session.")] = None,
+    domain: Annotated[list[int] | None, typer.Option(
+        min=0, max=_MOST_32, help="Observation Domain.")] = None,
     interface: Annotated[list[int] | None, typer.Option(
-        help="Physical interface of PFC readings.")] = None,
+        min=0, max=_MOST_32, help="Physical interface of PFC readings.")] = None,
     priority: Annotated[list[int] | None, typer.Option(
-        help="Priority of PFC readings.")] = None,
+        min=0, max=7, help="Priority of PFC readings.")] = None,
     limit: Annotated[int | None, typer.Option(
-        min=1, help=f"Rows of each kind at the most; a table shows {_TABLE_ROWS} without it."),
+        min=1, max=_MOST_32,
+        help=f"Rows of each kind at the most; a table shows {_TABLE_ROWS} without it."),
     ] = None,
     pen: Annotated[int, typer.Option(
         help="Private Enterprise Number, for an IPFIX File that is read.")] = DEFAULT_PEN,
@@ -126,6 +132,8 @@ def query(
     from rocetap.collect.filters import Filters
     from rocetap.collect.outcomes import Outcome
 
+    if output is not None and output.exists() and store.exists() and output.samefile(store):
+        raise RocetapError(f"--output {output}: is the store that is read; give another file")
     now = datetime.datetime.now(datetime.UTC)
     filters = Filters(
         addresses=tuple(map(_network, address or ())), qps=_numbers("--qp", qp, 24),
@@ -153,7 +161,7 @@ def parse_time(option: str, text: str | None, now: datetime.datetime) -> int | N
     """ms since 1970-01-01 UTC of a point in time or an age; a time without an offset is UTC."""
     if text is None:
         return None
-    age = re.fullmatch(r"(\d+)([smhd])", text)
+    age = re.fullmatch(r"(\d{1,9})([smhd])", text)
     if age:
         return int(now.timestamp() * 1000) - int(age[1]) * _UNITS[age[2]] * 1000
     try:

@@ -305,9 +305,14 @@ class CollectorServer:
                 await self.writer.put(session_id, batch)
 
 
+_LONGEST_PROBE_S = 32_767.0
+"""The longest time that TCP_KEEPIDLE takes (tcp(7))."""
+
+
 def _find_dead(connection: socket.socket, seconds: float) -> None:
     """Has the system close the connection when nothing answers for `seconds`, 3 at the least."""
     connection.setblocking(False)
+    seconds = min(seconds, _LONGEST_PROBE_S)
     idle, interval = max(1, int(seconds / 3)), max(1, int(seconds / 6))
     for level, option, value in (
             (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),

@@ -263,3 +263,23 @@ def test_damage_is_said(capsys, tmp_path):
         "rocetap: data is missing: the store was damaged once, what could not be kept of it is "
         "in store.db.damaged-1",
         "rocetap: data is missing: the store is damaged; passed over: 1 epoch"]
+
+
+@pytest.mark.parametrize("how", ["jsonl", "csv", "table"])
+def test_the_store_is_never_its_own_output(capsys, tmp_path, how):
+    """Also under another name: what is read would be replaced by what is written."""
+    path, other = tmp_path / "flows.db", tmp_path / "other.db"
+    SqliteStore(path).close()
+    other.symlink_to(path)
+    before = path.read_bytes()
+    for output in (path, other):
+        assert fails(capsys, path, "--format", how, "--output", output) == (
+            f"--output {output}: is the store that is read; give another file")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("arguments", [
+    ("--domain", 1 << 63), ("--interface", 10 ** 20), ("--priority", 8), ("--session", 1 << 64),
+    ("--limit", 10 ** 20), ("--since", "99999999999999999999d")])
+def test_numbers_beyond_all_bounds_are_one_line(capsys, path, arguments):
+    assert fails(capsys, path, *arguments)

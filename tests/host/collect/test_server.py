@@ -8,7 +8,7 @@ import ssl
 
 import pytest
 
-from rocetap.collect.server import CollectorServer, ServerSettings
+from rocetap.collect.server import CollectorServer, ServerSettings, _find_dead
 from rocetap.collect.store import SqliteStore, StoreError
 from rocetap.collect.tls import ServerIdentity
 from rocetap.pki import credentials
@@ -443,3 +443,13 @@ def test_two_hundred_peers_at_once(bench):
         assert len(made.rows()) == 200
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("seconds", [0.1, 3.0, 30.0, 1e6, 4e18])
+def test_any_bound_of_dead_peers_is_one_that_the_system_takes(seconds):
+    with socket.socket() as connection:
+        _find_dead(connection, seconds)
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert 1 <= connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 32767
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == int(
+            1000 * min(seconds, 32767.0))
