@@ -1,8 +1,7 @@
 """StateLoop is an ideal memory: every operation sees what the last one that wrote left."""
 
 from amaranth.asserts import AnyConst
-from amaranth.hdl import *
-from amaranth.hdl import Assert, Assume
+from amaranth.hdl import Assert, Assume, Cat, Elaboratable, Module, Signal
 
 from rocetap_hdl import loop
 from support.formal import free, mutant, prove, refute
@@ -36,7 +35,8 @@ class IdealMemory(Elaboratable):
         m.d.comb += look.addr.eq(watched)
 
         word = Signal.like(dut.next)
-        live, write, here = (Signal(latency, name=f"{name}_s") for name in ("live", "write", "here"))
+        live, write, here = (Signal(latency, name=f"{name}_s")
+                             for name in ("live", "write", "here"))
         m.d.sync += [live.eq(Cat(dut.live, live)), write.eq(Cat(dut.write, write)),
                      here.eq(Cat(dut.address == watched, here))]
         m.d.comb += Assert(look.data == word, HOLDS)

