@@ -4,12 +4,14 @@ By induction, so for any length of time: what comes in keeps the rules, what tak
 ready whenever it likes.
 """
 
-from amaranth.hdl import Assert, Assume, Cat, Elaboratable, Module, Signal
+from amaranth.hdl import Array, Assert, Assume, Cat, Elaboratable, Module, Mux, Signal
 
+from rocetap.spec.registers import REGISTERS, OperationKind
+from rocetap.spec.wire import MessageType
 from rocetap_hdl import fifo, operations, registers
 from rocetap_hdl.link import cobs, frame, link, records, requests
-from support.formal import free, mutant, prove, refute
-from support.stream_rules import holds_payload, keeps_valid, watch
+from support.formal import combinational_path, free, mutant, prove, refute
+from support.stream_rules import holds_payload, keeps_valid, never_waits, watch
 
 DEPTH = 4
 
@@ -105,5 +107,90 @@ BROKEN = {
 
 def test_broken_streams_are_found():
     """To 14 clocks from power-on: the longest way is that of a request to its reply."""
-    refute({label: (Watched([name], **{name: mutant(STREAMS[name][0], change)}), message(name))
-            for label, (name, change, message) in BROKEN.items()}, depth=14)
+    refute({label: (Watched([name], **{name: mutant(STREAMS[name][0], change)}), rule(name))
+            for label, (name, change, rule) in BROKEN.items()}, depth=14)
+
+
+def test_nothing_depends_on_ready_within_a_clock():
+    """Neither valid nor the payload of any stream: looked up in the netlist."""
+    for name, (module, make, _, output) in STREAMS.items():
+        dut = make(module)
+        out = getattr(dut, output)
+        assert not combinational_path(dut, out.ready, [out.valid, out.payload]), name
+
+
+def test_a_path_from_ready_is_found():
+    changed = mutant(frame, ("self.o.valid.eq(self.i.valid),",
+                             "self.o.valid.eq(self.i.valid & self.o.ready),"))
+    dut = changed.FrameSealer()
+    assert combinational_path(dut, dut.o.ready, [dut.o.valid, dut.o.payload])
+
+
+CREDIT = (MessageType.CREDIT, 0, 0, 1, 0)
+OFFERS = {
+    # name: what keeps the component busy, and the clocks until its stream is valid, ready or not
+    "decoder": (lambda m, dut: [dut.i.valid.eq(1), dut.i.payload.eq(2)], 6),
+    "encoder": (lambda m, dut: [dut.i.valid.eq(1), dut.i.payload.last.eq(1)], 6),
+    "sealer": (lambda m, dut: [dut.i.valid.eq(1)], 1),
+    "arbiter": (lambda m, dut: [dut.replies.valid.eq(1)], 2),
+    "requests": (lambda m, dut: message(m, dut.i, CREDIT), 10),
+    "records": (lambda m, dut: [dut.records.valid.eq(1), dut.credit_grant.eq(1),
+                                dut.credit_amount.eq(1)], 4),
+    "fifo": (lambda m, dut: [dut.input.valid.eq(1)], 4),
+    "sweep": (lambda m, dut: [dut.start.eq(1), dut.room.eq(1)], 4),
+    "registers": (lambda m, dut: [
+        dut.bus.request.eq(1), dut.bus.write.eq(1),
+        dut.bus.address.eq(REGISTERS["operation"].address),
+        dut.bus.write_data.eq(REGISTERS["operation"].pack(kind=OperationKind.SNAPSHOT))], 8),
+}
+"""FrameChecker is not here: CheckedFrames says of every clock whether its valid must be high."""
+
+
+def message(m, stream, octets):
+    """The same message again and again."""
+    at = Signal(range(len(octets)))
+    with m.If(stream.ready):
+        m.d.sync += at.eq(Mux(at == len(octets) - 1, 0, at + 1))
+    return [stream.valid.eq(1), stream.payload.data.eq(Array(octets)[at]),
+            stream.payload.first.eq(at == 0), stream.payload.last.eq(at == len(octets) - 1),
+            stream.payload.length.eq(len(octets))]
+
+
+class NeverReady(Elaboratable):
+    """A component that has something to send, and nobody who takes it."""
+
+    def __init__(self, name, module=None):
+        own, make, _, output = STREAMS[name]
+        self._name = name
+        self._dut = make(module or own)
+        self._output = output
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self._dut
+        offers, clocks = OFFERS[self._name]
+        m.d.comb += offers(m, dut)
+        watch(m, self._name, getattr(dut, self._output), due=1, patience=clocks)
+        return m
+
+
+def test_valid_never_waits_for_ready():
+    """To 14 clocks from power-on, every stream with its own number of clocks at the most."""
+    together = Module()
+    for name in OFFERS:
+        together.submodules[name] = NeverReady(name)
+    prove(together, depth=14)
+
+
+def test_a_stream_that_waits_for_ready_is_found():
+    """To 14 clocks. The sweep's valid waits in a register, so no path in the netlist shows it."""
+    broken = {
+        "sealer": ("self.o.valid.eq(self.i.valid),",
+                   "self.o.valid.eq(self.i.valid & self.o.ready),"),
+        "sweep": ("out.valid.eq(self.room)", "out.valid.eq(self.room & out.ready)"),
+        "records": ("with m.If(self.records.valid & (credit != 0)):",
+                    "with m.If(self.records.valid & (credit != 0) & self.o.ready):"),
+    }
+    refute({name: (NeverReady(name, mutant(STREAMS[name][0], change)),
+                   never_waits(name, OFFERS[name][1]))
+            for name, change in broken.items()}, depth=14)

