@@ -44,12 +44,12 @@ class Transport(wiring.Component):
     3. A fragment: IP_FRAGMENT. Another IPv6 extension header: IPV6_EXTENSION. Not UDP: NOT_ROCE.
     4. IP length too short for a UDP header: MALFORMED_IP.
     5. UDP destination 4789 or 8472: TUNNELLED. Not 4791: NOT_ROCE.
-    6. IP or UDP length too short for a BTH: MALFORMED_IP.
+    6. IP length too short for a BTH: MALFORMED_IP.
     7. Sliced before the end of the BTH: SLICED_SHORT.
     8. Opcode 0x0D to 0x12: RESPONSE. 0x81: CNP. However malformed: neither may touch the state of
        a request stream.
     9. TVer not 0; headers, pad and ICRC longer than the UDP length; UDP length other than the IP
-       length leaves: MALFORMED_ROCE.
+       length leaves, be it too short for a BTH that the IP packet holds: MALFORMED_ROCE.
     10. Opcode 0x00 to 0x0B: ELIGIBLE_REQUEST. Any other: UNSUPPORTED_REQUEST.
     """
 
@@ -122,9 +122,7 @@ class Transport(wiring.Component):
             ruled.tunnelled.eq(
                 early.udp & known(4) & Cat(port == other for other in VXLAN_PORTS).any()),
             ruled.elsewhere.eq(early.udp & known(4) & (port != ROCEV2_UDP_PORT)),
-            ruled.no_bth.eq(
-                early.udp & ((known(4) & (length < UDP_OCTETS + BTH_OCTETS))
-                             | (known(6) & (udp_length < UDP_OCTETS + BTH_OCTETS)))),
+            ruled.no_bth.eq(early.udp & known(4) & (length < UDP_OCTETS + BTH_OCTETS)),
             ruled.short.eq(~known(UDP_OCTETS + BTH_OCTETS)),
             ruled.odd.eq((bth[8:12] != 0) | (udp_length != length)),
             ruled.response.eq((opcode >= RC_RESPONSES[0]) & (opcode <= RC_RESPONSES[-1])),

@@ -129,9 +129,9 @@ CASES = {
     "VXLAN": (raw(udp(VXLAN, destination=4789)), C.TUNNELLED),
     "VXLAN, old port": (raw(udp(VXLAN, destination=8472)), C.TUNNELLED),
     "VXLAN over IPv6": (raw6(udp(VXLAN, destination=4789)), C.TUNNELLED),
-    "UDP length 0": (raw(udp(bth(bytes(8)), length=0)), C.MALFORMED_IP),
-    "UDP length without a whole BTH": (raw(udp(bth(bytes(8)), length=19)), C.MALFORMED_IP),
-    "IPv6 UDP length 0": (raw6(udp(bth(bytes(8)), length=0)), C.MALFORMED_IP),
+    "UDP length 0": (raw(udp(bth(bytes(8)), length=0)), C.MALFORMED_ROCE),
+    "UDP length without a whole BTH": (raw(udp(bth(bytes(8)), length=19)), C.MALFORMED_ROCE),
+    "IPv6 UDP length 0": (raw6(udp(bth(bytes(8)), length=0)), C.MALFORMED_ROCE),
     # BTH.
     "UDP length one short": (with_icrc(ipv4(udp(bth(bytes(8)), length=27))), C.MALFORMED_ROCE),
     "UDP length one long": (with_icrc(ipv4(udp(bth(bytes(8)), length=29))), C.MALFORMED_ROCE),

@@ -105,7 +105,7 @@ def test_ip_length_of_other_ports_and_protocols():
 
 
 def test_udp_length_at_each_bound():
-    at = {0: C.MALFORMED_IP, 19: C.MALFORMED_IP, 20: C.MALFORMED_ROCE, 23: C.MALFORMED_ROCE,
+    at = {0: C.MALFORMED_ROCE, 19: C.MALFORMED_ROCE, 20: C.MALFORMED_ROCE, 23: C.MALFORMED_ROCE,
           24: C.ELIGIBLE_REQUEST, 25: C.MALFORMED_ROCE, 65535: C.MALFORMED_ROCE}
     assert classes(*(packet(udp(bth(bytes(4)), length=length)) for length in at)) == [*at.values()]
 
@@ -132,9 +132,9 @@ def test_order_of_the_rules():
 
 @pytest.mark.parametrize("words", [5, 15])
 def test_cut_anywhere_in_udp_and_bth(words):
-    """Ports decide at 4 octets of UDP, its length at 6, the BTH at 20."""
-    def cut(datagram, count):
-        return packet(datagram, words=words, sliced=1, available=4 * words + count)
+    """Ports decide at 4 octets of UDP, the BTH at 20; UDP's length only with the whole BTH."""
+    def cut(datagram, count, **ip):
+        return packet(datagram, words=words, sliced=1, available=4 * words + count, **ip)
 
     assert classes(*(cut(roce(), count) for count in range(24))) == [
         *[C.SLICED_SHORT] * 20, *[C.ELIGIBLE_REQUEST] * 4]
@@ -142,5 +142,7 @@ def test_cut_anywhere_in_udp_and_bth(words):
     assert classes(*(cut(other, count) for count in range(8))) == [
         *[C.SLICED_SHORT] * 4, *[C.NOT_ROCE] * 4]
     stub = udp(bth(bytes(4)), length=19)
-    assert classes(*(cut(stub, count) for count in range(8))) == [
-        *[C.SLICED_SHORT] * 6, *[C.MALFORMED_IP] * 2]
+    assert classes(*(cut(stub, count) for count in range(24))) == [
+        *[C.SLICED_SHORT] * 20, *[C.MALFORMED_ROCE] * 4]
+    assert classes(*(cut(stub, count, length=4 * words + 19) for count in range(8))) == [
+        *[C.SLICED_SHORT] * 4, *[C.MALFORMED_IP] * 4]

@@ -195,7 +195,7 @@ def _udp(packet: _Octets, start: int, end: int, check_icrc: bool, key: dict[str,
         return Finding(FrameClass.TUNNELLED)
     if port != 4791:
         return Finding(FrameClass.NOT_ROCE)
-    if room < 20 or datagram.number(4, 2) < 20:
+    if room < 20:
         return Finding(FrameClass.MALFORMED_IP)
     datagram.number(19, 1)
     opcode = datagram.number(8, 1)

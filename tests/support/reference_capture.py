@@ -188,7 +188,7 @@ def _udp(view: _View, ip: int, header: int, length: int, addresses: tuple[str, .
     if port != 4791:
         return Classified(FrameClass.NOT_ROCE)
     udp_length = view.number(ip + header + 4, 2)
-    if min(room, udp_length) < 8 + 12:
+    if room < 8 + 12:
         return Classified(FrameClass.MALFORMED_IP)
     bth = ip + header + 8
     opcode, flags, partition_key = struct.unpack(">BBH", _octets(view, bth, 4))
