@@ -80,7 +80,7 @@ class Probe(wiring.Component):
         m.submodules.counters = counters = Counters(self.ports)
         m.submodules.registers = registers = RegisterFile(
             connections=c, word=self.word * self.words, ports=self.ports, bus_bytes=n,
-            counter_latency=Counters.latency)
+            counter_latency=Counters.latency, vxlan=self.vxlan, transmitted=self.transmit)
 
         # Frames to verdicts to operations to records to the link.
         for port in range(self.ports):

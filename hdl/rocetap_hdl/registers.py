@@ -40,12 +40,15 @@ class RegisterFile(wiring.Component):
     contexts that do not exist, a commit to a slot, way or context that does not exist.
     """
 
-    def __init__(self, *, connections, word, ports, bus_bytes, counter_latency):
+    def __init__(self, *, connections, word, ports, bus_bytes, counter_latency, vxlan=False,
+                 transmitted=False):
         self.connections = connections
         self.word = word
         self.ports = ports
         self.bus_bytes = bus_bytes
         self.counter_latency = counter_latency
+        self.vxlan = vxlan
+        self.transmitted = transmitted
         self.slots = slots_for(connections)
         context_bits = max(1, (connections - 1).bit_length())
         host = wiring.Signature({
@@ -107,8 +110,9 @@ class RegisterFile(wiring.Component):
             "layout": layout_hash(),
             "boot_id": boot_id,
             "capacity": REGISTERS["capacity"].pack(
-                connections=self.connections, ports=self.ports, bus_bytes=self.bus_bytes,
-                max_window=self.word, version=LAYOUT_VERSION),
+                connections=self.connections, ports=self.ports, vxlan=self.vxlan,
+                transmitted=self.transmitted, bus_bytes=self.bus_bytes, max_window=self.word,
+                version=LAYOUT_VERSION),
             "time": self.time,
             "control": self.cfg_check_icrc,
             "capture_generation": self.generation,

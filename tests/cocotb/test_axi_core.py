@@ -16,12 +16,13 @@ BENCHES = (
     "a_core_that_stands_still_does_not_hang_the_bus", "a_reset_of_the_core_is_seen_by_the_driver")
 OWN_CLOCKS = (
     "a_reset_of_a_tap_is_a_capture_discontinuity", "a_core_that_is_too_slow_says_what_it_lost")
+TRANSMITTED = ("transmitted_pfc_is_counted_where_it_was_emitted",)
 
 SMALL = ("--connections", "32", "--window", "64", "--records", "128")
 CORES = {
     "10G, two ports, each its clock": (
-        (*SMALL, "--bus-bytes", "8", "--ports", "2", "--tap-clocks", "own"),
-        BENCHES + OWN_CLOCKS),
+        (*SMALL, "--bus-bytes", "8", "--ports", "2", "--tap-clocks", "own",
+         "--transmitted"), BENCHES + OWN_CLOCKS + TRANSMITTED),
     "100G, shared clock, own time": (
         (*SMALL, "--bus-bytes", "64", "--clock-mhz", "322.265625"), BENCHES),
 }

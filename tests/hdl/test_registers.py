@@ -11,7 +11,8 @@ from support.simulate import fields, simulate
 
 
 def make():
-    return RegisterFile(connections=64, word=256, ports=2, bus_bytes=8, counter_latency=9)
+    return RegisterFile(connections=64, word=256, ports=2, bus_bytes=8, counter_latency=9,
+                        transmitted=True)
 
 
 async def access(ctx, dut, address, write=None, patience=40):
@@ -48,7 +49,8 @@ def test_identity_and_latency():
         assert (status, value) == (Status.OK, layout_hash())
         status, value, _ = await access(ctx, dut, REGISTERS["capacity"].address)
         assert REGISTERS["capacity"].unpack(value) == {
-            "connections": 64, "ports": 2, "bus_bytes": 8, "max_window": 256, "version": 1}
+            "connections": 64, "ports": 2, "vxlan": 0, "transmitted": 1, "bus_bytes": 8,
+            "max_window": 256, "version": 1}
     run(drive)
 
 

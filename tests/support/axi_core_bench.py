@@ -47,7 +47,7 @@ from rocetap.spec.wire import Status
 from support import frames as build
 from support.reference import classify, reference_capture
 
-CORE_PS, AXIL_PS, TAP_PS = 6200, 9100, (6390, 6450)
+CORE_PS, AXIL_PS, TAP_PS, SENT_PS = 6200, 9100, (6390, 6450), (6410, 6470)
 CONNECTIONS, WORD, WINDOW = 32, 64, 32
 FINAL, GAP = int(SequenceFlag.finalEpoch), int(SequenceFlag.captureDiscontinuity)
 
@@ -108,14 +108,18 @@ class Core:
         self.bus_bytes = len(dut.s_axis_tap_0_tdata) // 8
         self.clock = Clock(dut.aclk, CORE_PS, "ps")
         self.tap_clocks, self.resets, self.sources, self.sinks = [], [], [], []
-        for port in range(self.ports):
+        self.transmits = hasattr(dut, "s_axis_sent_0_tdata")
+        names = [(f"tap_{port}", TAP_PS[port]) for port in range(self.ports)]
+        if self.transmits:
+            names += [(f"sent_{port}", SENT_PS[port]) for port in range(self.ports)]
+        for name, period in names:
             clock, reset = dut.aclk, dut.aresetn
             if self.own_clocks:
-                clock, reset = (getattr(dut, f"s_axis_tap_{port}_{pin}")
+                clock, reset = (getattr(dut, f"s_axis_{name}_{pin}")
                                 for pin in ("aclk", "aresetn"))
-                self.tap_clocks.append(Clock(clock, TAP_PS[port], "ps"))
+                self.tap_clocks.append(Clock(clock, period, "ps"))
             self.resets.append(reset)
-            bus = AxiStreamBus.from_prefix(dut, f"s_axis_tap_{port}")
+            bus = AxiStreamBus.from_prefix(dut, f"s_axis_{name}")
             self.sources.append(AxiStreamSource(bus, clock, reset, False))
             self.sinks.append(AxiStreamSink(bus, clock, reset, False))
         self.lite = AxiLiteMaster(
@@ -141,8 +145,8 @@ class Core:
         for reset in every:
             reset.value = 1
         await Timer(100, "ns")
-        for port in range(self.ports):      # a tap is blind up to the first end of a frame
-            await self.send(port, [bytes(64)])
+        for stream in range(len(self.sources)):     # a tap is blind up to the first frame's end
+            await self.send(stream, [bytes(64)])
 
     def with_pauses(self) -> None:
         def pauses(chance):
@@ -157,11 +161,12 @@ class Core:
                         self.lite.read_if.r_channel):
             channel.set_pause_generator(pauses(0.3))
 
-    async def send(self, port, frames) -> None:
-        """Frames, as octets or AxiStreamFrames; returns when the last one is through the core."""
+    async def send(self, stream, frames) -> None:
+        """Frames, as octets or AxiStreamFrames, into the tap of a port, or from `ports` on into
+        what a port has sent; returns when the last one is through the core."""
         for frame in frames:
-            await self.sources[port].send(frame)
-        await self.sources[port].wait()
+            await self.sources[stream].send(frame)
+        await self.sources[stream].wait()
         await ClockCycles(self.dut.aclk, 60)
 
     def bad(self, octets: bytes) -> AxiStreamFrame:
@@ -257,6 +262,7 @@ async def the_driver_finds_its_core(core: Core) -> None:
         info = driver.handshake()
         assert (info.connections, info.ports, info.bus_bytes, info.max_window, info.version) == (
             CONNECTIONS, core.ports, core.bus_bytes, WORD, LAYOUT_VERSION)
+        assert (info.transmitted, info.vxlan) == (core.transmits, 0)
         assert driver.read("magic") == MAGIC
         assert driver.read("boot_id") == info.boot_id != 0
 
@@ -313,6 +319,29 @@ async def records_are_the_models(core: Core) -> None:
             *(expected[port].pfc_xoff[priority] for priority in range(8)))
     assert sum(one.pfc.total() for one in expected) > 0
     assert (counters.state["records_dropped"], counters.state["unprovisioned"]) == (0, 0)
+
+
+@bench
+async def transmitted_pfc_is_counted_where_it_was_emitted(core: Core) -> None:
+    """Each port apart, frames that were given up not at all, and no frame of another kind."""
+    core.with_pauses()
+    driver = LiteDriver(core)
+    await bridge(driver.handshake)()
+    before = await bridge(read_counters)(driver)
+    good = [build.pad(build.pfc({port: 7})) for port in range(core.ports)]
+    request = build.pad(build.roce(bytes(8)))
+    for port in range(core.ports):
+        counted = [good[port]] * (3 + port)
+        others = [core.bad(good[port]) for _ in range(4)] + [request] * 4
+        mixed = counted + others
+        core.rng.shuffle(mixed)
+        await core.send(core.ports + port, mixed)
+    after = await bridge(read_counters)(driver)
+    assert after.frame_class == before.frame_class
+    assert after.pfc_received == before.pfc_received
+    assert after.pfc_transmitted == tuple(
+        tuple(3 + port if index % 8 == port else 0 for index in range(16))
+        for port in range(core.ports))
 
 
 @bench

@@ -36,6 +36,7 @@ class FakeBoard:
         self.commits = 0
         self.pfc = np.zeros((ports, 16), np.uint64)
         self.plugged = True
+        self.transmitted = False
         self.power_on()
 
     def power_on(self):
@@ -130,6 +131,7 @@ class FakeBoard:
             "snapshot_level": len(self.fifo),
             "capacity": REGISTERS["capacity"].pack(
                 connections=self.contexts, ports=self.ports, bus_bytes=8,
+                transmitted=self.transmitted,
                 max_window=self.max_window, version=LAYOUT_VERSION)}
         for name, value in single.items():
             if address == REGISTERS[name].address:

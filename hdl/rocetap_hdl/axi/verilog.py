@@ -1,7 +1,7 @@
 """The core as one Verilog file with stable pin names.
 
 Pins: ``aclk``, ``aresetn``; ``s_axil_aclk``, ``s_axil_aresetn`` and ``s_axil_*``; for each port P
-``s_axis_tap_P_*``, with ``aclk`` and ``aresetn`` where taps have clocks of their own; ``time_ns``
+``s_axis_tap_P_*`` and, where transmitted frames are watched, ``s_axis_sent_P_*``, with ``aclk`` and ``aresetn`` where taps have clocks of their own; ``time_ns``
 where the core does not count time itself.
 """
 
@@ -74,11 +74,11 @@ def core_verilog(core, *, top):
         pin("time_ns", core.time, PortDirection.Input)
     domain(AXIL_DOMAIN, "s_axil_")
     interface("s_axil_", core.axil, axi_lite())
-    for port in range(core.ports):
-        prefix = f"s_axis_tap_{port}_"
+    for name in core.names:
+        prefix = f"s_axis_{name}_"
         if core.tap_clocks:
-            domain(tap_domain(port), prefix)
-        interface(prefix, core.taps[port], axi_stream_tap(core.bus_bytes))
+            domain(tap_domain(name), prefix)
+        interface(prefix, core.stream(name), axi_stream_tap(core.bus_bytes))
     text = rtlil.convert(m, name=top, ports=ports, platform=_Generic(), emit_src=False)
     return _from_rtlil(text)
 

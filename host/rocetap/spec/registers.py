@@ -83,7 +83,8 @@ REGISTERS: Final[dict[str, Register]] = {
     "layout": Register(0x0001, "r", "hash of these tables, rocetap.spec.fingerprint"),
     "boot_id": Register(0x0002, "rw", "0 after a reset; the driver writes a random number"),
     "capacity": Register(0x0003, "r", "what this board was built for", (
-        ("connections", Field(0, 16)), ("ports", Field(16, 8)), ("bus_bytes", Field(24, 8)),
+        ("connections", Field(0, 16)), ("ports", Field(16, 4)), ("vxlan", Field(20, 1)),
+        ("transmitted", Field(21, 1)), ("bus_bytes", Field(24, 8)),
         ("max_window", Field(32, 24)), ("version", Field(56, 8)))),
     "time": Register(0x0004, "r", "the board's clock, ns"),
     "control": Register(0x0005, "rw", "switches; all are set after a reset", (

@@ -115,7 +115,10 @@ def test_readings_name_point_interface_and_priority(fake):
 
 
 def test_transmitted_counters_are_read_only_where_something_counts_them(fake):
-    board = make(fake, provisioning(ports=1), transmitted=True)
+    board = make(fake, provisioning(ports=1))
+    assert not board.sample().readings["transmitted"].any()
+    fake.transmitted = True
+    board = make(fake, provisioning(ports=1))
     assert board.sample().readings["transmitted"].tolist() == [False] * 8 + [True] * 8
 
 

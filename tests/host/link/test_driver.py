@@ -275,6 +275,7 @@ def test_handshake_with_a_fresh_board():
     driver, line, board = make()
     info = driver.handshake()
     assert info == BoardInfo(connections=64, ports=2, bus_bytes=8, max_window=256, version=1,
+                             vxlan=0, transmitted=0,
                              boot_id=board.registers[BOOT], restarted=False)
     assert info.boot_id != 0
     assert line.writes == 2, "one burst to read all, one write"
