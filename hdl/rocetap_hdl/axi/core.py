@@ -37,8 +37,9 @@ class AxiCore(wiring.Component):
     `tap_domain` for each port. All resets are synchronous to their clocks.
 
     Ports: ``taps`` and, with ``transmit``, ``sent``, the streams of frames that the MACs have
-    emitted (`names` of both: ``tap_0``, ``sent_0``, ...); ``axil``; without ``period`` ``time``, in ns and in the core's clock domain. A
-    frame's time is that at which its first beat has come to the core's clock.
+    emitted (`names` of both: ``tap_0``, ``sent_0``, ...); ``axil``; without ``period`` ``time``, in
+    ns and in the core's clock domain. A frame's time is that at which its first beat has come to
+    the core's clock.
     """
 
     def __init__(self, *, bus_bytes=64, ports=1, connections=1024, word=256, words=1, records=512,

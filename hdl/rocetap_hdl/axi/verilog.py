@@ -1,8 +1,9 @@
 """The core as one Verilog file with stable pin names.
 
 Pins: ``aclk``, ``aresetn``; ``s_axil_aclk``, ``s_axil_aresetn`` and ``s_axil_*``; for each port P
-``s_axis_tap_P_*`` and, where transmitted frames are watched, ``s_axis_sent_P_*``, with ``aclk`` and ``aresetn`` where taps have clocks of their own; ``time_ns``
-where the core does not count time itself.
+``s_axis_tap_P_*`` and, where transmitted frames are watched, ``s_axis_sent_P_*``, with ``aclk`` and
+``aresetn`` where taps have clocks of their own; ``time_ns`` where the core does not count time
+itself.
 """
 
 import re
