@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, Pub
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from rocetap.errors import RocetapError
+from rocetap.files import write_whole
 
 __all__ = [
     "COLLECTOR", "EXPORTER", "Credentials", "PkiError", "check_credentials", "credentials",
@@ -236,16 +236,10 @@ def _write_pair(directory: Path, name: str, certificate: x509.Certificate,
 
 
 def _write(path: Path, content: bytes, mode: int) -> Path:
-    # Written beside and moved into place: a reader sees the old file or the new one, whole.
-    beside = path.with_name(f".{path.name}.new")
     try:
-        beside.unlink(missing_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        beside.replace(path)
-    except OSError as error:
-        raise PkiError(f"cannot write {path}: {error.strerror}") from None
+        write_whole(path, content, mode=mode)
+    except RocetapError as error:
+        raise PkiError(str(error)) from None
     return path
 
 

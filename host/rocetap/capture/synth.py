@@ -15,6 +15,7 @@ from random import Random
 from typing import BinaryIO
 
 from rocetap.errors import RocetapError
+from rocetap.files import written
 
 from .encode import RoceFlow, pad_frame, pfc_frame
 from .pcap_writer import PcapWriter
@@ -81,11 +82,8 @@ class SynthSummary:
 def write_synthetic(path: str | Path, settings: SynthSettings, *,
                     nanoseconds: bool = True) -> SynthSummary:
     """Writes the capture, frame by frame. Raises RocetapError when the file cannot be written."""
-    try:
-        with open(path, "wb") as stream:
-            return _write(stream, settings, nanoseconds)
-    except OSError as error:
-        raise RocetapError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with written(Path(path)) as stream:
+        return _write(stream, settings, nanoseconds)
 
 
 def _write(stream: BinaryIO, settings: SynthSettings, nanoseconds: bool) -> SynthSummary:

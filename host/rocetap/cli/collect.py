@@ -22,6 +22,7 @@ from rocetap.cli.common import (
 )
 from rocetap.cli.configuration import Setting, address, load, number
 from rocetap.errors import RocetapError
+from rocetap.files import remove_written, write_whole
 from rocetap.spec.elements import DEFAULT_PEN
 from rocetap.telemetry.logs import LogFormat
 
@@ -181,13 +182,8 @@ def _announced(port_file: Path | None, port: int) -> Iterator[None]:
     if port_file is None:
         yield
         return
-    beside = port_file.with_name(f".{port_file.name}.new")
-    try:
-        beside.write_text(f"{port}\n")
-        beside.replace(port_file)
-    except OSError as error:
-        raise RocetapError(f"cannot write the port to {port_file}: {error.strerror}") from None
+    write_whole(port_file, f"{port}\n")
     try:
         yield
     finally:
-        port_file.unlink(missing_ok=True)
+        remove_written(port_file)

@@ -12,7 +12,7 @@ import typer
 from rocetap.capture import discovery
 from rocetap.capture.frames import FrameBatch
 from rocetap.capture.reading import open_capture
-from rocetap.errors import RocetapError
+from rocetap.files import write_whole
 from rocetap.provisioning import Connection, Provisioning, connection_text, provisioning_text
 
 __all__ = ["discover", "discovery_text"]
@@ -53,7 +53,7 @@ def discover(
             sys.stdout.write(text)
             sys.stdout.flush()
         else:
-            _write(output, text)
+            write_whole(output, text)
         print(_line(opened.name, found), file=sys.stderr)
         if opened.truncation is not None:
             raise opened.truncation
@@ -94,10 +94,3 @@ def _line(name: str, found: discovery.Discovery) -> str:
     outside = sum(1 for stream in found.streams if stream.outside)
     return (f"{name}: {found.frames} frames, {found.roce_packets} RoCEv2 packets, "
             f"{len(found.streams)} request streams, {outside} of them outside the profile")
-
-
-def _write(output: Path, text: str) -> None:
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RocetapError(f"{output}: cannot be written: {error.strerror or error}") from None

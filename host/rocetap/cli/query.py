@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import datetime
+import io
 import ipaddress
 import os
 import re
@@ -23,6 +24,7 @@ from rocetap.cli.common import one_line_errors
 from rocetap.cli.output import note, print_jsonl, print_tables
 from rocetap.cli.progress import shown_progress
 from rocetap.errors import RocetapError
+from rocetap.files import written
 from rocetap.spec.elements import DEFAULT_PEN
 from rocetap.spec.flags import SequenceFlag
 
@@ -306,20 +308,12 @@ def _stream(output: Path | None) -> Iterator[TextIO]:
         except BrokenPipeError:  # as with `| head`: what reads has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    with _replaced(output) as beside, beside.open("w", newline="") as stream:
-        yield stream
-
-
-@contextlib.contextmanager
-def _replaced(output: Path) -> Iterator[Path]:
-    beside = output.with_name(f".{output.name}.new")
-    try:
-        yield beside
-        beside.replace(output)
-    except OSError as error:
-        raise RocetapError(f"cannot write {output}: {error.strerror}") from None
-    finally:
-        beside.unlink(missing_ok=True)
+    with written(output) as octets:
+        stream = io.TextIOWrapper(octets, encoding="utf-8", newline="", write_through=True)
+        try:
+            yield stream
+        finally:
+            stream.detach()
 
 
 def _tables(rows: dict[str, list[dict[str, Any]]], stream: TextIO, counts: Counter[str]) -> None:
@@ -380,10 +374,10 @@ def _counted(rows: Iterable[dict[str, Any]], counts: Counter[str]) -> Iterator[d
 def _write_ipfix(reader: Any, filters: Any, output: Path, kinds: tuple[str, ...]) -> None:
     from rocetap.collect.archive import write_archive
 
-    with _replaced(output) as beside, beside.open("wb") as file:
-        written = write_archive(reader, filters, file, kinds)
-    note(f"{output}: {written.epochs} epochs, {written.readings} PFC readings")
-    for why, count in written.left_out.items():
+    with written(output) as file:
+        put = write_archive(reader, filters, file, kinds)
+    note(f"{output}: {put.epochs} epochs, {put.readings} PFC readings")
+    for why, count in put.left_out.items():
         note(f"left out: {count} epochs {why}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import typer
 from rocetap.capture.frames import FrameBatch
 from rocetap.capture.reading import open_capture
 from rocetap.errors import RocetapError
+from rocetap.files import write_whole
 
 __all__ = ["sim"]
 
@@ -40,17 +40,6 @@ def split_address(text: str) -> tuple[str, int]:
         raise RocetapError(f"--listen {text}: must be HOST:PORT with a port from 0 to 65535, "
                            "an IPv6 address in brackets")
     return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Whoever waits for the file finds all of it."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text)
-        unfinished.replace(path)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise RocetapError(f"--port-file {path}: {error.strerror}") from None
 
 
 def _batches(path: str) -> Iterator[FrameBatch]:
@@ -106,7 +95,7 @@ def sim(
     server = server_module.BoardServer(
         board, listener=listener, player=player, delay_s=delay, log=_log)
     if port_file is not None:
-        _write_whole(port_file, f"{server.address[1]}\n")
+        write_whole(port_file, f"{server.address[1]}\n")
     shown = f"[{host}]" if ":" in host else host
     _log(f"the simulated board is at socket://{shown}:{server.address[1]}")
 

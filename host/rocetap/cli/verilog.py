@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from rocetap.errors import RocetapError
+from rocetap.files import write_whole
 from rocetap.spec.axi import AXI_REGISTERS, RECORD_WORDS, byte_address, record_word
 from rocetap.spec.classes import FRAME_CLASSES
 from rocetap.spec.fingerprint import layout_hash
@@ -122,17 +122,6 @@ def _header(top: str, options: dict[str, object]) -> str:
         "Resets are active low and synchronous to their clocks."))
 
 
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text)
-        unfinished.replace(path)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise RocetapError(f"--output {path}: {error.strerror}") from None
-
-
 def verilog(
     output: Annotated[Path, typer.Option(
         help="The file to write; it is overwritten.")] = Path("rocetap_core.v"),
@@ -198,5 +187,5 @@ def verilog(
         text = verilog_module.core_verilog(core, top=top)
     except verilog_module.VerilogError as error:
         raise RocetapError(str(error)) from None
-    _write(output, _header(top, options) + text)
+    write_whole(output, _header(top, options) + text)
     print(f"{output}: module {top}, {len(text.splitlines())} lines", file=sys.stderr)

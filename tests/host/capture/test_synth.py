@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_written(tmp_path):
     with pytest.raises(RocetapError) as caught:
         write_synthetic(tmp_path / "none" / "x.pcap", SynthSettings(packets=1))
     assert str(caught.value) == (
-        f"{tmp_path}/none/x.pcap: cannot be written: No such file or directory")
+        f"cannot write {tmp_path}/none/x.pcap: No such file or directory")
 
 
 def test_a_large_capture_is_written_and_scanned_in_seconds(tmp_path):

@@ -48,7 +48,7 @@ def test_a_store_in_a_folder_that_is_not_there(capsys, folder):
 
 def test_a_port_file_that_cannot_be_written(capsys, folder):
     assert fails(capsys, folder, "--port-file", str(folder / "no" / "port")) == (
-        f"cannot write the port to {folder}/no/port: No such file or directory")
+        f"cannot write {folder}/no/port: No such file or directory")
 
 
 def test_a_limit_that_is_none(capsys, folder):

@@ -87,7 +87,7 @@ def test_an_output_file_is_what_provisioning_reads(tmp_path):
     result = run(tmp_path / "x.pcap", "--output", tmp_path / "none" / "p.toml")
     assert isinstance(result.exception, RocetapError)
     assert str(result.exception) == (
-        f"{tmp_path}/none/p.toml: cannot be written: No such file or directory")
+        f"cannot write {tmp_path}/none/p.toml: No such file or directory")
 
 
 def test_a_cut_file_is_read_up_to_there_and_leaves_with_three(tmp_path):

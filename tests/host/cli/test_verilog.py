@@ -85,4 +85,4 @@ def test_a_file_that_cannot_be_written(tmp_path, monkeypatch):
     monkeypatch.setattr(rocetap_hdl.axi.verilog, "core_verilog", lambda core, top: "text\n")
     path = tmp_path / "missing" / "core.v"
     result = run("--output", path)
-    assert str(result.exception) == f"--output {path}: No such file or directory"
+    assert str(result.exception) == f"cannot write {path}: No such file or directory"
