@@ -2,6 +2,7 @@
 # make test     the whole test suite, fast tests first
 # make lint     ruff and mypy
 # make bench    speed of the simulated board
+# make prove    the proofs of the gateware, deeper than `make test` looks
 # make fuzz     decoder, collector, link and capture reader, FUZZ_SECONDS each
 # make lock     refresh requirements.lock (needs uv)
 # make clean    remove .venv and everything built
@@ -21,7 +22,7 @@ unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV
 VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check --no-input
 
-.PHONY: help demo test lint bench fuzz lock clean check-python check-tools FORCE
+.PHONY: help demo test lint bench prove fuzz lock clean check-python check-tools FORCE
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -38,6 +39,9 @@ lint: .venv/.installed
 
 bench: check-tools .venv/.installed
 	@$(VENV) -m rocetap_sim.bench
+
+prove: .venv/.installed
+	@ROCETAP_PROVE=1 $(VENV) -m pytest tests/formal
 
 FUZZ_SECONDS ?= 60
 fuzz: .venv/.installed
