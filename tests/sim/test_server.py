@@ -16,7 +16,7 @@ from support.beats import batch_of, recorder_board
 from support.designs.beat_recorder import record_octets
 
 RECORD = record_octets(8)
-LIMIT_S = 10.0
+LIMIT_S = 60.0
 
 
 class Log(list):

@@ -15,7 +15,7 @@ async def connect(authority, port, name="exporter"):
     return writer
 
 
-async def until(condition, seconds=10.0):
+async def until(condition, seconds=60.0):
     """Returns when the condition holds; TimeoutError when it does not in time."""
     async with asyncio.timeout(seconds):
         while not condition():

@@ -43,6 +43,12 @@ def make(board, endpoint, files, *, interval=0.1, plan=None, open_driver=None, r
         backoff=lambda: Backoff(initial=0.05, cap=0.2, random=random.Random(1)), **(clocks or {}))
 
 
+PATIENCE_S = 60
+"""How long a test waits for what must come about: a machine may be busy, so only a test of a bound
+that the product promises waits less."""
+
+
+
 @contextlib.asynccontextmanager
 async def running(daemon):
     task = asyncio.create_task(daemon.run())
@@ -50,10 +56,10 @@ async def running(daemon):
         yield task
     finally:
         daemon.stop()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, PATIENCE_S)
 
 
-async def until(condition, task=None, seconds=8):
+async def until(condition, task=None, seconds=PATIENCE_S):
     deadline = time.monotonic() + seconds
     while not condition():
         assert task is None or not task.done(), task.exception()

@@ -70,7 +70,7 @@ log_format = "json"
         try:
             told("READY=1")
             port = int(re.search(r"http://127\.0\.0\.1:(\d+)/metrics", log.read_text())[1])
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while get(port, "/healthz")[1].count("null"):
                 assert time.monotonic() < deadline
             status, body = get(port, "/healthz")

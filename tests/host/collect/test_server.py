@@ -73,7 +73,7 @@ async def _close(writer):
         await writer.wait_closed()
 
 
-async def _until(condition, seconds=5.0):
+async def _until(condition, seconds=60.0):
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.01)

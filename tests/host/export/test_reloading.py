@@ -226,7 +226,7 @@ def test_case_23_renewed_certificates_serve_the_next_session_and_the_open_one_go
             await until(lambda: daemon.hub.statistics.sessions == 2, task)
             assert heard[-1].client_serial != first
             daemon.stop()
-            await asyncio.wait_for(task, 10)
+            await asyncio.wait_for(task, 60)
     asyncio.run(run())
     assert sum("the certificate in use stays" in one.getMessage()
                for one in caplog.records) == 1
