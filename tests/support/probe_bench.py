@@ -316,6 +316,72 @@ async def counters_are_the_models(pins: Pins) -> None:
 
 
 @bench
+async def connections_come_and_go_while_traffic_runs(pins: Pins) -> None:
+    """Three streams in order, back to back on both ports. One stays; the two others are inserted,
+    reprovisioned and removed while the table fills around them and keys move. Each of their epochs
+    begins and ends somewhere in its stream, and between has every packet and no other."""
+    steady, first, second = CONNECTIONS_USED
+    driver = pins.driver()
+    await bridge(provision)(driver, credit=1000)
+    running = True
+    sent = dict.fromkeys(CONNECTIONS_USED, 0)
+
+    async def run(port: int, *streams: Connection) -> None:
+        while running:
+            for one in streams:
+                await pins.send(port, [on_the_wire(one.request(pins.rng, sent[one]))])
+                sent[one] += 1
+
+    senders = [cocotb.start_soon(run(0, steady)), cocotb.start_soon(run(1, first, second))]
+
+    def change() -> list:
+        table = ConnectionTable(CONNECTIONS)
+        for one in CONNECTIONS_USED:    # the same slots as `provision` chose
+            table.insert(one.key, one.context)
+        for one in (first, second, first):
+            apply_writes(driver, table.remove(one.key))
+            driver.operate(OperationKind.REMOVE, one.context)
+            others = [dataclasses.replace(one, qp=0x1000 + number)
+                      for number in range(CONNECTIONS - len(CONNECTIONS_USED))]
+            for other in others:
+                apply_writes(driver, table.insert(other.key, 14))
+            driver.operate(OperationKind.PROVISION, one.context, window=5, tag=0x500 + one.context)
+            apply_writes(driver, table.insert(one.key, one.context))
+            driver.operate(OperationKind.PROVISION, one.context, window=9, tag=0x900 + one.context)
+            for other in others:
+                apply_writes(driver, table.remove(other.key))
+        return collect_now(0xACE)
+
+    def collect_now(cookie: int) -> list:
+        driver.sweep(OperationKind.CLOSE, 0, CONNECTIONS - 1, cookie=cookie)
+        return collect(driver, cookie)
+
+    records = await bridge(change)()
+    running = False
+    for sender in senders:
+        await sender
+    await ClockCycles(pins.dut.clk, 200)
+    records += await bridge(collect_now)(0xBAD)
+    counters = await bridge(read_counters)(driver)
+    epochs = {one: [record for record in records if record["kind"] == RecordKind.SEQUENCE
+                    and record["context"] == one.context] for one in CONNECTIONS_USED}
+    assert sum(map(len, epochs.values())) + 2 == len(records), "no other context saw a packet"
+    for found in epochs.values():
+        for record in found:
+            assert [record[name] for name in (
+                "skipped", "filled", "expired", "abandoned", "pending", "repeated", "late")] == [
+                0] * 7, record
+            assert record["requests"] > 0
+    total = {one: sum(int(record["requests"]) for record in found)
+             for one, found in epochs.items()}
+    assert total[steady] == sent[steady] > 100
+    assert {int(record["tag"]) >> 8 for one in (first, second) for record in epochs[one]} >= {1, 9}
+    missed = sent[first] - total[first] + sent[second] - total[second]
+    assert counters.state["unprovisioned"] == missed > 0
+    assert counters.state["records_dropped"] == 0
+
+
+@bench
 async def noise_on_the_link_is_counted_and_survived(pins: Pins) -> None:
     def talk():
         driver = pins.driver()
