@@ -15,9 +15,10 @@ import numpy as np
 from rocetap.export.boardstate import line_counts
 from rocetap.export.clock import BoardClock, Pairing
 from rocetap.export.provision import Placement, Provisioner
+from rocetap.export.sweeping import Sweeper
 from rocetap.ipfix.records import PFC_READING, Records
 from rocetap.link.driver import BoardInfo, Driver
-from rocetap.link.errors import LinkTimeout, TableFull
+from rocetap.link.errors import TableFull
 from rocetap.link.poll import BoardCounters, read_counters
 from rocetap.link.records import RECORD_DTYPE, RecordArray
 from rocetap.provisioning import Provisioning
@@ -28,8 +29,6 @@ __all__ = ["PRIORITIES", "Board", "Sample"]
 
 PRIORITIES: Final = 8
 """Of PFC, per port and direction; the first so many registers of a PFC bank are the totals."""
-
-_POLL_S: Final = 0.1
 
 
 def _no_records() -> RecordArray:
@@ -65,12 +64,9 @@ class Board:
         self._driver = driver
         self._provisioning = provisioning
         self._clock = clock
-        self._monotonic = monotonic
         self._wall = wall
-        self._answer_s = answer_s
+        self._sweeper = Sweeper(driver, monotonic, answer_s=answer_s)
         self._provisioner: Provisioner | None = None
-        self._cookie = 0
-        self._ahead = _no_records()
 
     @property
     def placements(self) -> list[Placement]:
@@ -84,14 +80,12 @@ class Board:
         Raises LinkError, or BoardTooSmallError before anything is changed on the board.
         """
         info = self._driver.handshake()
-        self._driver.take_records()
-        self._ahead = _no_records()
+        self._sweeper.forget()
         provisioner = Provisioner(self._driver)
         provisioner.check(self._provisioning)
         if not fresh:
             provisioner.take_over()
-            self._start_sweep(OperationKind.CLOSE, info.connections - 1)
-            self._until_marker()
+            self._sweeper.sweep(OperationKind.CLOSE, info.connections - 1)
         provisioner.apply(self._provisioning)
         self._provisioner = provisioner
         self._clock.restart()
@@ -106,8 +100,7 @@ class Board:
 
     def close_epochs(self) -> RecordArray:
         """Closes every epoch: all records up to the last final one, in their order."""
-        self._start_sweep(OperationKind.CLOSE)
-        return self._until_marker()
+        return self._sweep(OperationKind.CLOSE)
 
     def close_contexts(self, contexts: list[int]) -> None:
         """Closes the epochs of some contexts; their final records come with the next sample."""
@@ -116,8 +109,7 @@ class Board:
 
     def sample(self) -> Sample:
         """A snapshot of every open epoch and a reading of every PFC counter."""
-        self._start_sweep(OperationKind.SNAPSHOT)
-        records = self._until_marker()
+        records = self._sweep(OperationKind.SNAPSHOT)
         self._pair()
         return self._with_counters(records)
 
@@ -146,13 +138,13 @@ class Board:
     @property
     def line_counts(self) -> Counter[str]:
         """What went wrong on the line so far."""
-        return line_counts(self._driver)
+        return Counter({**line_counts(self._driver), "sweep_repeated": self._sweeper.repeated})
 
     def poll(self, timeout_s: float) -> RecordArray:
         """Records that the board pushes of its own accord: epochs that closed. Waits for the first
         at most `timeout_s`."""
         self._driver.poll(timeout_s)
-        return self._take()
+        return self._sweeper.take()
 
     def close(self) -> None:
         """Frees the line."""
@@ -181,34 +173,6 @@ class Board:
             board = self._driver.read("time")
             self._clock.pair(Pairing(before, board, self._wall()))
 
-    def _start_sweep(self, kind: OperationKind, last: int | None = None) -> None:
-        self._cookie = self._cookie % 0xFFFF + 1
-        if last is None:
-            last = max((one.context for one in self.placements), default=0)
-        self._driver.sweep(kind, 0, last, cookie=self._cookie)
-
-    def _take(self) -> RecordArray:
-        if not len(self._ahead):
-            return self._driver.take_records()
-        records = np.concatenate([self._ahead, self._driver.take_records()])
-        self._ahead = _no_records()
-        return records
-
-    def _until_marker(self) -> RecordArray:
-        """All records before the marker of the latest sweep; those behind it stay for later."""
-        deadline = self._monotonic() + self._answer_s
-        taken: list[RecordArray] = []
-        while True:
-            records = self._take()
-            marks = np.flatnonzero((records["kind"] == RecordKind.MARKER)
-                                   & (records["tag"] == self._cookie))
-            if len(marks):
-                taken.append(records[:marks[0]])
-                self._ahead = records[marks[0] + 1:]
-                return np.concatenate(taken)
-            taken.append(records)
-            if self._monotonic() > deadline:
-                self._ahead = np.concatenate(taken)
-                raise LinkTimeout(f"the board did not end a sweep in {self._answer_s:g} s: "
-                                  "check cable and baud rate")
-            self._driver.poll(_POLL_S)
+    def _sweep(self, kind: OperationKind) -> RecordArray:
+        return self._sweeper.sweep(
+            kind, max((one.context for one in self.placements), default=0))

@@ -27,7 +27,7 @@ _DROPS: Final = ("snapshot", "final", "no_session", "session_start", "session_en
 """Reasons that are shown from the start, at 0."""
 
 _LINE: Final = ("crc", "format", "oversize", "message", "retry", "stale_reply", "record_missed",
-                "record_discarded")
+                "record_discarded", "sweep_repeated")
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -111,6 +111,11 @@ class Driver:
         self._sequence = random_bits(16)
         self._quiet_since = clock()
 
+    @property
+    def advice(self) -> str:
+        """What to look at when the board does not answer, by the kind of line."""
+        return str(getattr(self._transport, "advice", "check cable, baud rate and power"))
+
     # Registers
 
     def read(self, name: str) -> int:
@@ -356,7 +361,7 @@ class Driver:
                 self.session.frames.abandon()
         raise LinkTimeout(
             f"no whole reply to {what}: {self._tries} tries of {self._timeout_s:g} s, {got} octets "
-            "got; check cable, baud rate and power")
+            f"got; {self.advice}")
 
     def _pump(self, timeout_s: float) -> tuple[int, list[Reply]]:
         data = self._transport.read(_READ_OCTETS, timeout_s)

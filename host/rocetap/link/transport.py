@@ -35,11 +35,14 @@ class SerialTransport:
     """A `rocetap.link.driver.Transport` on an open pyserial port, which it owns.
 
     Reads and writes raise TransportClosed when the other end is gone; a write also when nothing of
-    it is taken for WRITE_TIMEOUT_S.
+    it is taken for WRITE_TIMEOUT_S. `advice`: what to look at when nothing answers.
     """
 
     def __init__(self, port: Any, name: str) -> None:
         self.name = name
+        self.advice = (
+            f"see whether a board is behind {name} and whether another program uses it"
+            if name.startswith(SOCKET_SCHEME) else "check cable, baud rate and power")
         self._port = port
         self._fd: int = port.fileno()
         self._open = True

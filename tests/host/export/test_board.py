@@ -154,4 +154,4 @@ def test_a_sweep_that_does_not_end_is_one_line(fake):
     with pytest.raises(LinkTimeout) as caught:
         board.sample()
     assert str(caught.value) == (
-        "the board did not end a sweep in 0.2 s: check cable and baud rate")
+        "the board did not end a sweep in 0.2 s: check cable, baud rate and power")
