@@ -6,6 +6,7 @@ This is the careful path, for reports that do not simply continue their epoch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final
 
 from ..ipfix.records import TOTALS
@@ -38,25 +39,30 @@ def compare(row: Any, report: Any, code: Rule) -> Verdict:
     latest = row["report"]
     if report.tobytes()[:KEY_OCTETS] != latest.tobytes()[:KEY_OCTETS]:
         return Verdict("report.key_changed")
-    unknown = bool(report["flags"] & UNASSIGNED_FLAGS)
+    latest_id = int(row["unread_id"] or latest["report_id"])
     if row["state"] == State.INVALID:
         return Verdict("report.of_invalid_epoch")
     if code == Rule.REPORT_ID_ZERO:
         return _invalidate(row, code)
-    if report["report_id"] < latest["report_id"]:
+    if report["report_id"] < latest_id:
         return Verdict("report.stale")
-    if report["report_id"] == latest["report_id"]:
-        if report.tobytes() == latest.tobytes():
+    if report["report_id"] == latest_id:
+        if _digest(report) == row["unread_digest"] if row["unread_id"] else (
+                report.tobytes() == latest.tobytes()):
             return Verdict("report.repeat")
         return _invalidate(row, Rule.CONFLICTING_REPORT)
     if row["state"] == State.FINAL:
         return _invalidate(row, Rule.AFTER_FINAL)
-    if unknown and code in (Rule.OK, Rule.UNKNOWN_FLAGS):
+    if code in (Rule.OK, Rule.UNKNOWN_FLAGS) and report["flags"] & UNASSIGNED_FLAGS:
+        # Not interpreted, but it is the latest of the series: what follows is counted from it.
+        _note_gap(row, report, latest_id)
         row["qualifications"] |= Qualification.unsupportedFlags
+        row["unread_id"], row["unread_digest"] = report["report_id"], _digest(report)
         return Verdict("report.unsupported_flags", changed=True)
     broken = code or _broken(row, report)
     if broken:
         return _invalidate(row, Rule(broken))
+    _note_gap(row, report, latest_id)
     _accept(row, report)
     return Verdict(None, changed=True)
 
@@ -78,16 +84,25 @@ def _broken(row: Any, report: Any) -> Rule:
     return Rule.OK
 
 
-def _accept(row: Any, report: Any) -> None:
-    gap = int(report["report_id"]) - int(row["report"]["report_id"]) - 1
+def _note_gap(row: Any, report: Any, latest_id: int) -> None:
+    """`latest_id`: of the latest report of any kind, 0 before the first."""
+    gap = int(report["report_id"]) - latest_id - 1
     if gap:
         row["missing"] += gap
         row["qualifications"] |= (
-            Qualification.firstReportMissing if row["reports"] == 0 else Qualification.reportGap)
+            Qualification.reportGap if latest_id else Qualification.firstReportMissing)
+
+
+def _accept(row: Any, report: Any) -> None:
+    row["unread_id"] = row["unread_digest"] = 0
     row["report"] = report
     row["reports"] += 1
     if report["flags"] & SequenceFlag.finalEpoch:
         row["state"] = State.FINAL
+
+
+def _digest(report: Any) -> int:
+    return int.from_bytes(blake2b(report.tobytes(), digest_size=8).digest())
 
 
 def _invalidate(row: Any, rule: Rule) -> Verdict:

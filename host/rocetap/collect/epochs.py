@@ -57,6 +57,8 @@ class BookResult:
     counters: Counter[str] = field(default_factory=Counter)
     raw: list[tuple[int, Rule]] = field(default_factory=list)
     """Reports to keep raw, by index in the batch, and why."""
+    repeats: set[int] = field(default_factory=set)
+    """Of the reports gone through one by one, those that repeat the latest of their epoch."""
 
     def changed(self, rows: Records) -> None:
         """Adds rows, if there are any."""
@@ -108,10 +110,10 @@ class EpochBook:
             slots, order = self._find_or_admit(reports, order, now_ms, result.counters)
             if len(order):
                 self._compare(reports, codes, order, slots, now_ms, result)
-        # Whatever became of it, a report with unassigned flag bits is preserved.
+        # Whatever became of it, a report with unassigned flag bits is preserved, once.
         unknown = np.flatnonzero(reports["flags"] & UNASSIGNED_FLAGS).tolist()
         if unknown:
-            kept = {index for index, _ in result.raw}
+            kept = {index for index, _ in result.raw} | result.repeats
             result.raw += [(index, Rule.UNKNOWN_FLAGS) for index in unknown if index not in kept]
         return result
 
@@ -206,7 +208,7 @@ class EpochBook:
         # Each report against the one before it: its neighbour in the batch, or the epoch's latest.
         plain = codes[order] == Rule.OK
         goes_on = _continues(held[:, :_REPORT_WORDS], moved if alone else moved[starts])
-        goes_on &= rows["state"] == State.OPEN
+        goes_on &= (rows["state"] == State.OPEN) & (rows["unread_id"] == 0)
         if alone:
             plain &= goes_on
             ends, last = starts + 1, moved
@@ -249,6 +251,8 @@ class EpochBook:
                 result.counters[verdict.counter] += 1
             if verdict.counter != "report.key_changed":
                 row["last_seen_ms"] = now_ms
+            if verdict.counter == "report.repeat":
+                result.repeats.add(index)
             if verdict.raw is not None:
                 result.raw.append((index, verdict.raw))
             changed |= verdict.changed

@@ -55,13 +55,15 @@ EPOCH: Final = np.dtype([
     ("report", SEQUENCE_REPORT),     # latest accepted one; before any: key only, report_id 0
     ("last_seen_ms", "u8"),          # collector's clock, the last report of any kind
     ("reports", "u8"),               # accepted reports
-    ("missing", "u8"),               # report ids that never came below the latest
+    ("missing", "u8"),               # report ids that never came below the latest of any kind
     ("state", "u1"),                 # State
     ("rule", "u1"),                  # Rule that made it invalid
     ("qualifications", "u1"),        # Qualification
     ("ended", "u1"),                 # EndReason
     ("reserved", "u4"),
     ("serial", "u8"),                # number of the epoch in its Transport Session, from 1
+    ("unread_id", "u8"),             # the latest report, when its flag bits were not known; else 0
+    ("unread_digest", "u8"),         # of its content
 ])
 
 

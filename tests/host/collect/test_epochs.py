@@ -1,9 +1,11 @@
 """Each rule of Collector Processing that stands between reports, by name."""
 
+from collections import Counter
+
 import pytest
 
 from rocetap.collect.epochs import EpochBook
-from rocetap.collect.outcomes import EndReason, Outcome, Qualification, outcomes
+from rocetap.collect.outcomes import EndReason, Outcome, Qualification, State, outcomes
 from rocetap.collect.rules import Rule, check
 from rocetap.collect.settings import EpochLimits
 from support.epoch_bench import NOW, Bench, final, report
@@ -192,11 +194,69 @@ def test_a_changed_full_key_under_a_retained_id_is_rejected(send, columns):
 def test_unknown_flag_bits_are_kept_raw_and_not_interpreted(send, flags):
     bench = send(report(1), report(2, flags=flags), final(3))
     assert bench.raw == [Rule.UNKNOWN_FLAGS]
+    assert bench.rows[1]["qualifications"] == Qualification.unsupportedFlags
+    assert bench.rows[1]["missing"] == 0, "it came, though it was not interpreted"
+    assert bench.rows[1]["reports"] == 2
+    assert bench.outcome() is Outcome.incomplete
+    assert bench.latest()["requests"] == 30
+
+
+UNKNOWN = {"flags": 0x0060}
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize(("then", "counters", "missing", "state"), [
+    # an identical repeat of the latest report is ignored, and kept raw once
+    ([report(3, **UNKNOWN)], {"report.repeat": 1}, 0, State.OPEN),
+    ([report(3, **UNKNOWN), report(3, **UNKNOWN), report(4)], {"report.repeat": 2}, 0, State.OPEN),
+    # different content under its id, interpreted or not
+    ([report(3, requests=99, **UNKNOWN)], {"epoch.invalid": 1}, 0, State.INVALID),
+    ([report(3)], {"epoch.invalid": 1}, 0, State.INVALID),
+    ([report(3, flags=0x00A0)], {"epoch.invalid": 1}, 0, State.INVALID),
+    # a smaller id is stale
+    ([report(2)], {"report.stale": 1}, 0, State.OPEN),
+    ([report(1, **UNKNOWN)], {"report.stale": 1}, 0, State.OPEN),
+    # a gap is counted from it
+    ([report(4)], {}, 0, State.OPEN),
+    ([report(6)], {}, 2, State.OPEN),
+    ([report(6, **UNKNOWN), report(7)], {}, 2, State.OPEN),
+    ([final(4), report(5)], {"epoch.invalid": 1}, 0, State.INVALID),
+])
+def test_a_report_with_unknown_flags_is_the_latest_of_its_epoch(
+        send, then, counters, missing, state, apart):
+    bench = send(report(1), report(2), report(3, **UNKNOWN))
+    before = Counter(bench.counters)
+    if apart:
+        for one in then:
+            bench.send(one)
+    else:
+        bench = send(report(1), report(2), report(3, **UNKNOWN), *then)
+    seen = bench.counters - before
+    del seen["rule.unknown_flags"], seen["report.unsupported_flags"]
+    assert seen == counters
+    assert bench.rows[1]["missing"] == missing
+    assert bench.rows[1]["state"] == state
+
+
+def test_of_a_first_report_with_unknown_flags_the_next_is_no_first_one(send):
+    bench = send(report(1, **UNKNOWN), report(3))
     assert bench.rows[1]["qualifications"] == (Qualification.unsupportedFlags
                                                | Qualification.reportGap)
     assert bench.rows[1]["missing"] == 1
-    assert bench.outcome() is Outcome.incomplete
-    assert bench.latest()["requests"] == 30
+    bench = send(report(2, **UNKNOWN), report(3))
+    assert bench.rows[1]["qualifications"] == (Qualification.unsupportedFlags
+                                               | Qualification.firstReportMissing)
+    assert bench.rows[1]["missing"] == 1
+
+
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_a_repeat_with_unknown_flags_is_kept_raw_once(send, repeats):
+    bench = send(report(1), *[report(2, **UNKNOWN)] * (1 + repeats))
+    assert bench.raw == [Rule.UNKNOWN_FLAGS]
+    bench.send(*[report(2, **UNKNOWN)] * repeats)
+    assert bench.raw == [Rule.UNKNOWN_FLAGS]
+    bench.send(report(3, **UNKNOWN))
+    assert bench.raw == [Rule.UNKNOWN_FLAGS] * 2
 
 
 @pytest.mark.parametrize("odd", [
