@@ -16,9 +16,9 @@ from ..ipfix.collecting import (
     TemplateAdded,
     TemplateRemoved,
 )
+from ..ipfix.decoding import record_bounds
 from ..ipfix.errors import RemoteError
 from ..ipfix.records import Records
-from ..ipfix.templates import Template
 from .bindings import Foreign, PfcBinding, Refused, SequenceBinding, bind
 from .epochs import BookResult, EpochBook, Serials
 from .outcomes import Outcome, outcomes
@@ -96,7 +96,7 @@ class CollectorSession:
         self._books: dict[int, EpochBook] = {}
         self._serials = Serials()
         self._told: Counter[str] = Counter()
-        self._raw = 0
+        self._raw = self._raw_octets = 0
 
     @property
     def contexts(self) -> int:
@@ -158,7 +158,7 @@ class CollectorSession:
             self._pfc(domain, binding.read(_joined(sets)), batch)
         elif self._keys_agree(bound, binding, count, batch):
             reports = binding.read(_joined(sets))
-            self._sequence(domain, reports, sets, template, bound.names, now_ms, batch)
+            self._sequence(domain, reports, sets, bound.names, now_ms, batch)
 
     def _flow_keys(
         self, domain: int, names: tuple[str, ...], records: Records, batch: Batch,
@@ -204,8 +204,8 @@ class CollectorSession:
             batch.pfc.append((domain, readings))
 
     def _sequence(
-        self, domain: int, reports: Records, sets: list[DataSet], template: Template,
-        names: tuple[str, ...], now_ms: int, batch: Batch,
+        self, domain: int, reports: Records, sets: list[DataSet], names: tuple[str, ...],
+        now_ms: int, batch: Batch,
     ) -> None:
         book = self._books.get(domain)
         if book is None:
@@ -215,17 +215,30 @@ class CollectorSession:
         batch.reports += len(reports)
         result = book.process(reports, check(reports), now_ms)
         self._take(batch, domain, result)
-        room = self.settings.raw_records - self._raw
-        if len(result.raw) > room:
-            batch.counters["resource.raw_records"] += len(result.raw) - room
-        kept = result.raw[:room]
-        self._raw += len(kept)
-        if kept:
-            fields = ",".join(f"{name}:{part.length}"
-                              for name, part in zip(names, template.fields, strict=True))
-            for index, rule in kept:
-                batch.raw.append(RawRecord(domain, int(reports["epoch_id"][index]), rule, fields,
-                                           _octets_of(sets, index)))
+        if result.raw:
+            self._keep_raw(domain, reports, sets, names, sorted(result.raw), batch)
+
+    def _keep_raw(
+        self, domain: int, reports: Records, sets: list[DataSet], names: tuple[str, ...],
+        raw: list[tuple[int, Rule]], batch: Batch,
+    ) -> None:
+        """Keeps records raw as far as the limits go. What tells how to read a record counts as its
+        own octets do: it is stored with each."""
+        settings = self.settings
+        fields = ",".join(f"{name}:{part.length}"
+                          for name, part in zip(names, sets[0].template.fields, strict=True))
+        for (index, rule), octets in zip(
+                raw, _octets_of(sets, [index for index, _ in raw]), strict=True):
+            size = len(fields) + len(octets)
+            if self._raw >= settings.raw_records:
+                batch.counters["resource.raw_records"] += 1
+            elif self._raw_octets + size > settings.raw_octets:
+                batch.counters["resource.raw_octets"] += 1
+            else:
+                self._raw += 1
+                self._raw_octets += size
+                batch.raw.append(RawRecord(
+                    domain, int(reports["epoch_id"][index]), rule, fields, octets))
 
     def _take(self, batch: Batch, domain: int, result: BookResult) -> None:
         batch.epochs += [(domain, rows) for rows in result.parts]
@@ -285,13 +298,14 @@ def _joined(sets: list[DataSet]) -> Records:
     return joined
 
 
-def _octets_of(sets: list[DataSet], index: int) -> bytes:
-    """The wire octets of one record, by its index over all Sets."""
-    for item in sets:
-        if index < len(item.records):
-            if item.template.variable:
-                return bytes(item.octets)
-            size = item.template.minimum_octets
-            return bytes(item.octets[index * size:(index + 1) * size])
-        index -= len(item.records)
-    raise IndexError(index)
+def _octets_of(sets: list[DataSet], indices: list[int]) -> Iterator[bytes]:
+    """The wire octets of some records, by their increasing indices over all Sets."""
+    rest = iter(sets)
+    first = end = 0
+    for index in indices:
+        while index >= end:
+            item = next(rest)
+            first, end = end, end + len(item.records)
+            bounds: list[int] = []
+        bounds = bounds or record_bounds(item.template, item.octets)
+        yield bytes(item.octets[bounds[index - first]:bounds[index - first + 1]])

@@ -40,11 +40,13 @@ class CollectorSettings:
     """Whether sequence records are refused until Flow Keys of their Template were advertised."""
     raw_records: int = 100_000
     """Records kept raw in one Transport Session; more are counted as `resource.raw_records`."""
+    raw_octets: int = 64 << 20
+    """Octets of them, with what tells how to read each; beyond, `resource.raw_octets` counts."""
     epochs: EpochLimits = field(default_factory=EpochLimits)
     ipfix: CollectingLimits = field(default_factory=CollectingLimits)
 
     def limits(self) -> dict[str, int]:
         """All bounds by name, for operators to see (Collector Processing asks for it)."""
-        return {"raw_records": self.raw_records,
+        return {"raw_records": self.raw_records, "raw_octets": self.raw_octets,
                 **{f"epochs.{name}": value for name, value in asdict(self.epochs).items()},
                 **{f"ipfix.{name}": value for name, value in asdict(self.ipfix).items()}}

@@ -13,7 +13,8 @@ from .registry import Registry
 from .templates import VARIABLE, Field, Template
 from .wire import INTEGERS
 
-__all__ = ["SetDecoder", "unsigned"]
+__all__ = ["SetDecoder", "record_bounds", "unsigned"]
+
 
 class SetDecoder:
     """Decodes Data Sets of one Template.
@@ -73,6 +74,24 @@ def unsigned(records: Records, name: str) -> npt.NDArray[np.uint64]:
     padded = np.zeros((len(records), 8), np.uint8)
     padded[:, 8 - octets:] = np.ascontiguousarray(column).view(np.uint8).reshape(-1, octets)
     return padded.view(">u8").reshape(-1).astype(np.uint64)
+
+
+def record_bounds(template: Template, body: memoryview) -> list[int]:
+    """Where each record of a Set's body begins, and where the last one ends. The body is one that
+    was decoded before."""
+    if not template.variable:
+        octets = template.minimum_octets
+        return list(range(0, len(body) // octets * octets + 1, octets))
+    bounds = [0]
+    while len(body) - bounds[-1] >= template.minimum_octets:
+        position = bounds[-1]
+        for field in template.fields:
+            length = field.length
+            if length == VARIABLE:
+                length, position = _length(body, position)
+            position += length
+        bounds.append(position)
+    return bounds
 
 
 def _length(body: memoryview, position: int) -> tuple[int, int]:

@@ -16,6 +16,9 @@ from rocetap.spec.elements import (
     DOT1Q_VLAN_ID,
     PFC_RECEIVED,
     SEQUENCE_IPV4,
+    DataType,
+    Element,
+    Semantics,
 )
 from support.ipfix_tools import data_set, message, opened, readings, reports, template_record
 
@@ -138,6 +141,44 @@ def test_raw_records_are_bounded():
     _, (batch,) = _receive(_session_of(rows), raw_records=2)
     assert len(batch.raw) == 2
     assert batch.counters["resource.raw_records"] == 1
+
+
+def test_raw_records_are_bounded_by_their_octets_too():
+    rows = reports(5, skipped=5)
+    session, (batch,) = _receive(_session_of(rows))
+    each = len(batch.raw[0].fields) + 120
+    assert session._raw_octets == 5 * each
+    session, (one, two) = _receive(
+        _session_of(rows), _session_of(reports(2, skipped=5), domain=2), raw_octets=3 * each + 1)
+    assert [len(batch.raw) for batch in (one, two)] == [3, 0]
+    assert [batch.counters["resource.raw_octets"] for batch in (one, two)] == [2, 2]
+
+
+def _with_name(record, length):
+    """A valid record with a field of variable length in front (RFC 7011, 7)."""
+    head = bytes([length]) if length < 255 else b"\xff" + struct.pack("!H", length)
+    return head + bytes([length % 251]) * length + record
+
+
+@pytest.mark.parametrize("lengths", [
+    [0, 1, 254], [255, 3, 300], [9], [1, 2, 3, 4], [5000, 0, 5000]])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_raw_records_of_variable_length_are_each_their_own_octets(lengths, parts):
+    name = Element("interfaceName", 82, 0, DataType.string, Semantics.default)
+    template = encode_template(template_of(300, (name, *SEQUENCE_IPV4), DEFAULT_PEN))
+    records = []
+    for index, length in enumerate(lengths):
+        record = bytearray(_session_of(reports(1, first_epoch=index + 1, flags=0x20))[-120:])
+        at = record.index(struct.pack("!IHQ", 64, 0x20, 0)) + 4
+        record[at:at + 2] = b"\x40\x20"
+        records.append(_with_name(bytes(record), length))
+    cut = len(records) // parts
+    sets = [data_set(300, b"".join(some)) for some in (records[:cut], records[cut:]) if some]
+    session = CollectorSession()
+    batch = session.receive(message(data_set(2, template), *sets), NOW)
+    assert [raw.octets for raw in batch.raw] == records
+    assert {raw.rule for raw in batch.raw} == {Rule.UNKNOWN_FLAGS}
+    assert batch.raw[0].fields.startswith("interfaceName:65535,observationPointId:8,")
 
 
 def test_contexts_are_bounded_over_all_domains():
