@@ -1,6 +1,7 @@
 # make demo     push a generated capture through the whole chain and print the table
 # make test     the whole test suite, fast tests first
 # make lint     ruff and mypy
+# make docs     the pages under docs/ as a site in build/docs, warnings are errors
 # make bench    speed of the simulated board
 # make prove    the proofs of the gateware, deeper than `make test` looks
 # make fuzz     decoder, collector, link and capture reader, FUZZ_SECONDS each
@@ -22,7 +23,7 @@ unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV
 VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check --no-input
 
-.PHONY: help demo test lint bench prove fuzz lock clean check-python check-tools FORCE
+.PHONY: help demo test lint docs bench prove fuzz lock clean check-python check-tools FORCE
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -36,6 +37,9 @@ test: check-tools .venv/.installed
 lint: .venv/.installed
 	@$(VENV) -m ruff check .
 	@$(VENV) -m mypy
+
+docs: .venv/.installed
+	@$(VENV) -m mkdocs build --quiet
 
 bench: check-tools .venv/.installed
 	@$(VENV) -m rocetap_sim.bench
@@ -83,7 +87,8 @@ endif
 	@rm -rf .venv && "$(PYTHON)" -m venv .venv
 	@echo "rocetap: installing the packages pinned in requirements.lock" >&2
 	@$(PIP) install --require-hashes --requirement requirements.lock \
-	    | sed -un 's/^Collecting \([^ ]*\).*/  \1/p' >&2
+	    | sed -un -e 's/^Collecting \([^ ]*\).*/  \1/p' \
+	        -e 's/^Installing collected packages.*/  all are here; unpacking them takes about a minute/p' >&2
 	@printf '%s\n' "$(CURDIR)" > .venv/.locked
 
 .venv/.installed: .venv/.locked pyproject.toml

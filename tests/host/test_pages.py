@@ -1,6 +1,8 @@
-"""The pages under docs/reference name tests, files and pages that are there."""
+"""The pages under docs/ become a site without a warning; tests and pages they name are there."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,21 @@ def test_every_row_names_a_test(page, rows):
     assert len(lines) >= rows
     for line in lines:
         assert "::" in line, line
+
+
+def test_the_site_is_built_without_a_warning(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir",
+                           str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list(tmp_path.rglob("index.html"))) >= len(PAGES)
+
+
+def test_every_page_is_reached_from_the_first_one():
+    seen, waiting = set(), [ROOT / "docs/index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in seen:
+            seen.add(page)
+            waiting += [(page.parent / target).resolve() for target in re.findall(
+                r"\]\(([^)#:]+\.md)", page.read_text(encoding="utf-8"))]
+    assert set(PAGES) <= seen
