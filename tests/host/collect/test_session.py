@@ -178,7 +178,7 @@ def test_raw_records_of_variable_length_are_each_their_own_octets(lengths, parts
     batch = session.receive(message(data_set(2, template), *sets), NOW)
     assert [raw.octets for raw in batch.raw] == records
     assert {raw.rule for raw in batch.raw} == {Rule.UNKNOWN_FLAGS}
-    assert batch.raw[0].fields.startswith("interfaceName:65535,observationPointId:8,")
+    assert batch.raw[0].fields.startswith("ie82:65535,observationPointId:8,")
 
 
 def test_contexts_are_bounded_over_all_domains():
