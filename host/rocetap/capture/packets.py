@@ -88,7 +88,6 @@ def parse_roce(batch: FrameBatch) -> RocePackets:
     bth = udp + _UDP_OCTETS
     good &= (bth + BTH_OCTETS <= np.minimum(stop, ip_stop)) & ((ip_stop <= wire_stop) | cut)
     good &= read.number(udp + 2, 2) == ROCEV2_UDP_PORT
-    good &= read.number(udp + 4, 2) >= _UDP_OCTETS + BTH_OCTETS
     keep = np.flatnonzero(good)
     at, bth, ipv6 = at[keep], bth[keep], ipv6[keep]
     return RocePackets(

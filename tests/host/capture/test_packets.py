@@ -94,7 +94,7 @@ def test_all_frames_together_and_the_last_at_the_end_of_the_data():
     for order in (frames, frames[::-1]):
         got = rows(parse_roce(batch_of(order)))
         assert got == expected_rows(order)
-    assert len(got) == 13
+    assert len(got) == 14
 
 
 def test_an_empty_batch():
