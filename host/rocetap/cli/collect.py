@@ -30,6 +30,13 @@ __all__ = ["SETTINGS", "collect"]
 
 _LOG = logging.getLogger("rocetap.collect")
 
+
+def _limit_problem(text: str) -> str | None:
+    from rocetap.collect.limits import limit_problem
+
+    return limit_problem(text)
+
+
 SETTINGS: Final = (
     Setting("pki", Path),
     Setting("store", Path),
@@ -38,7 +45,7 @@ SETTINGS: Final = (
     Setting("port_file", Path, None),
     Setting("pen", int, DEFAULT_PEN, number(0, 0xFFFF_FFFF)),
     Setting("metrics", str, None, address(allow_port_zero=True)),
-    Setting("limit", list, []),
+    Setting("limit", list, [], each=_limit_problem),
     Setting("log_format", str, "text",
             lambda value: None if value in list(LogFormat) else "must be text or json"),
     Setting("verbose", bool, False),

@@ -39,14 +39,16 @@ def _nothing_wrong(_value: Any) -> str | None:
 @dataclass(frozen=True)
 class Setting:
     """One setting. `kind`: str, int, float, bool, Path, or list for texts. `check`: what is wrong
-    with a value of that kind, to stand behind the setting's name and value, or None. Without
-    `default` it must be given. `is_path`: a text that names a file, or "-"."""
+    with a value of that kind, to stand behind the setting's name and value, or None; `each`: the
+    same for each text of a list. No text may be empty. Without `default` it must be given.
+    `is_path`: a text that names a file, or "-"."""
 
     name: str
     kind: type
     default: Any = _REQUIRED
     check: Callable[[Any], str | None] = _nothing_wrong
     is_path: bool = False
+    each: Callable[[str], str | None] = _nothing_wrong
 
     @property
     def is_required(self) -> bool:
@@ -108,13 +110,32 @@ def load(command: str, settings: tuple[Setting, ...], given: Mapping[str, Any], 
         else:
             values[one.name] = one.default
             continue
-        wrong = one.check(value) if value is not None else None
-        if wrong is not None:
-            problems.append(f"{place} is {value}, {wrong}")
+        problems += _wrong(one, place, value, table)
         values[one.name] = value
     if problems:
         raise ConfigurationError("\n".join(problems))
     return values
+
+
+def _wrong(one: Setting, place: str, value: Any, table: _Table | None) -> list[str]:
+    """What is wrong with a value, each with its place; None was told before."""
+    if value is None:
+        return []
+    if value == "" and one.kind is str:
+        return [f"{place} is empty; give a text or leave it out"]
+    wrong = one.check(value)
+    if wrong is not None:
+        return [f"{place} is {value}, {wrong}"]
+    if one.kind is not list:
+        return []
+    found = []
+    for item in value:
+        wrong = one.each(item) if item.strip() else "must not be empty"
+        if wrong is not None:
+            in_file = table is not None and place == table.place(one.name)
+            where = table.place_of_item(one.name, item) if table and in_file else place
+            found.append(f"{where} {item if item.strip() else repr(item)}: {wrong}")
+    return found
 
 
 def _from_text(one: Setting, text: str, problems: list[str]) -> Any:
@@ -167,6 +188,16 @@ class _Table:
         """Where a setting stands, to begin a message with."""
         return f"{self._at(name)}: {name}"
 
+    def place_of_item(self, name: str, item: str) -> str:
+        """Where one text of a list stands; that of the list itself when it cannot be found."""
+        begin = self._line(name, in_table=True)
+        for number_, line in enumerate(self._lines[begin - 1:] if begin else [], begin):
+            if f'"{item}"' in line or f"'{item}'" in line:
+                return f"{self._file}:{number_}: {name}"
+            if "]" in line:
+                break
+        return self.place(name)
+
     def _parse(self, problems: list[str]) -> dict[str, Any]:
         try:
             text = self._file.read_text(encoding="utf-8")
@@ -188,7 +219,12 @@ class _Table:
         return float(value) if one.kind is float else value
 
     def _at(self, name: str, *, in_table: bool = True) -> str:
-        """FILE:LINE; tomllib keeps no places, so this looks in the text."""
+        """FILE:LINE, or FILE alone."""
+        line = self._line(name, in_table=in_table)
+        return f"{self._file}:{line}" if line else str(self._file)
+
+    def _line(self, name: str, *, in_table: bool) -> int:
+        """From 1, 0 when it is not found; tomllib keeps no places, so this looks in the text."""
         inside = not in_table
         heading = re.compile(rf"\s*\[+\s*[\"']?{re.escape(self._command)}[\"']?\s*\]")
         setting = re.compile(rf"\s*(\[+\s*)?[\"']?{re.escape(name)}[\"']?\s*[=\].]")
@@ -196,8 +232,8 @@ class _Table:
             if in_table and re.match(r"\s*\[", line):
                 inside = bool(heading.match(line))
             elif inside and setting.match(line):
-                return f"{self._file}:{number_}"
-        return str(self._file)
+                return number_
+        return 0
 
 
 def _is_kind(kind: type, value: Any) -> bool:

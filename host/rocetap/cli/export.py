@@ -38,7 +38,7 @@ SETTINGS: Final = (
     Setting("board", str),
     Setting("pki", Path),
     Setting("collector", str, check=address()),
-    Setting("collector_name", str, check=lambda value: None if value else "must not be empty"),
+    Setting("collector_name", str),
     Setting("provision", str, is_path=True),
     Setting("interval", float, 10.0, number(0.05, 86_400)),
     Setting("domain", int, None, number(0, _UNSIGNED32)),

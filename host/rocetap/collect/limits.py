@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,32 +11,43 @@ from ..spec.elements import DEFAULT_PEN
 from .server import ServerSettings
 from .settings import CollectorSettings
 
-__all__ = ["server_settings"]
+__all__ = ["limit_problem", "server_settings"]
+
+
+def limit_problem(text: str) -> str | None:
+    """What is wrong with a limit given as NAME=VALUE: a name that is none, or a value that is no
+    positive number of its kind; None when nothing is."""
+    return _parsed(text, ServerSettings().limits())[1]
 
 
 def server_settings(pen: int = DEFAULT_PEN, limits: Iterable[str] = ()) -> ServerSettings:
     """Settings with limits given as NAME=VALUE, the names as in ServerSettings.limits.
 
-    Raises RocetapError for a name that is none, or a value that is no positive number of its kind.
+    Raises RocetapError with what `limit_problem` says.
     """
     settings: Any = ServerSettings(collector=CollectorSettings(pen=pen))
     known = settings.limits()
     for text in limits:
-        name, _, value = text.partition("=")
-        if name not in known:
-            raise RocetapError(f"--limit {text}: there is no limit {name!r}; they are "
-                               f"{', '.join(known)}")
-        kind = type(known[name])
-        try:
-            number = kind(value)
-        except ValueError:
-            number = kind(0)
-        if not 0 < number < 1 << 62:
-            raise RocetapError(f"--limit {text}: must be a "
-                               f"{'whole ' * (kind is int)}number above 0")
-        settings = _with(settings, name.split("."), number)
+        number, problem = _parsed(text, known)
+        if problem is not None:
+            raise RocetapError(f"--limit {text}: {problem}")
+        settings = _with(settings, text.partition("=")[0].split("."), number)
     checked: ServerSettings = settings
     return checked
+
+
+def _parsed(text: str, known: Mapping[str, float]) -> tuple[float, str | None]:
+    name, _, value = text.partition("=")
+    if name not in known:
+        return 0, f"there is no limit {name!r}; they are {', '.join(known)}"
+    kind = type(known[name])
+    try:
+        number = kind(value)
+    except ValueError:
+        number = kind(0)
+    if not 0 < number < 1 << 62:
+        return 0, f"must be a {'whole ' * (kind is int)}number above 0"
+    return number, None
 
 
 def _with(settings: Any, path: list[str], value: float) -> Any:

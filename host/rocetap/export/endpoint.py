@@ -73,6 +73,8 @@ def parse_endpoint(text: str, *, allow_port_zero: bool = False) -> Endpoint:
 
     if not text:
         raise refuse(f"empty; give {_FORMS}")
+    if text.isascii() and text.isdigit():
+        raise refuse(f"a port without a host; give HOST:{text}, such as 127.0.0.1:{text}")
     host, rest = _host_and_rest(text)
     if not host:
         raise refuse(f"no host before the port; give {_FORMS}")

@@ -125,6 +125,8 @@ def _reason(name: str, is_socket: bool, number: int | None, cause: BaseException
     if not is_socket and number in _BUSY:
         return start + "in use by another program; close it, or choose another port"
     if not is_socket and number in (errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.EIO):
+        if not name.startswith("/") and _is_host_and_port(name):
+            return start + f"no such serial port; a board behind TCP is {SOCKET_SCHEME}{name}"
         ports = sorted(info.device for info in list_ports.comports())
         return start + f"no such port; ports here: {', '.join(ports) or 'none'}"
     if number == errno.ECONNREFUSED:

@@ -56,6 +56,24 @@ def test_a_limit_that_is_none(capsys, folder):
         "--limit peers=none: must be a whole number above 0")
 
 
+def test_every_limit_of_a_file_that_is_none_is_told_with_its_line(capsys, folder):
+    file = folder / "rocetap.toml"
+    file.write_text('[collect]\nstore = "f.db"\nallow = ["probe", ""]\n'
+                    'limit = ["peers=0",\n  "idle_s=x",\n  "peer=3"]\nlisten = "4740"\n')
+    with pytest.raises(SystemExit) as caught:
+        main(["collect", "--config", str(file), "--pki", str(folder)])
+    assert caught.value.code == 2
+    *lines, last = [line.removeprefix("rocetap: error: ")
+                    for line in capsys.readouterr().err.splitlines()]
+    assert lines == [
+        f"{file}:3: allow '': must not be empty",
+        f"{file}:7: listen is 4740, a port without a host; give HOST:4740, such as "
+        "127.0.0.1:4740",
+        f"{file}:4: limit peers=0: must be a whole number above 0",
+        f"{file}:5: limit idle_s=x: must be a number above 0"]
+    assert last.startswith(f"{file}:6: limit peer=3: there is no limit 'peer'; they are ")
+
+
 def test_a_metrics_address_without_a_port(capsys, folder):
     assert fails(capsys, folder, "--metrics", "127.0.0.1") == (
         "--metrics is 127.0.0.1, no port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT")

@@ -74,6 +74,37 @@ def test_truth_in_the_environment(text, value):
     assert loaded(GOOD, environment={"ROCETAP_VERBOSE": text})["verbose"] is value
 
 
+ITEMS = (Setting("limit", list, [], each=lambda one: None if "=" in one else "no ="),
+         Setting("names", list, []), Setting("name", str, "x"))
+
+
+def test_every_wrong_text_of_a_list_is_told_with_its_line(tmp_path):
+    file = tmp_path / "x.toml"
+    file.write_text("""[collect]
+names = ["a",
+         " ",   # blank
+         ""]
+limit = ["a=1", "b", "c=1",
+  'd',
+  "e"]
+name = ""
+""")
+    with pytest.raises(ConfigurationError) as caught:
+        load("collect", ITEMS, {}, file, {})
+    assert str(caught.value).splitlines() == [
+        f"{file}:5: limit b: no =", f"{file}:6: limit d: no =", f"{file}:7: limit e: no =",
+        f"{file}:3: names ' ': must not be empty", f"{file}:4: names '': must not be empty",
+        f"{file}:8: name is empty; give a text or leave it out"]
+
+
+def test_wrong_texts_of_the_other_places():
+    with pytest.raises(ConfigurationError) as caught:
+        load("collect", ITEMS, {"names": ["x", ""], "name": ""}, None, {"ROCETAP_LIMIT": "y z=1"})
+    assert str(caught.value).splitlines() == [
+        "ROCETAP_LIMIT y: no =", "--names '': must not be empty",
+        "--name is empty; give a text or leave it out"]
+
+
 def test_a_list_in_the_environment():
     assert loaded(GOOD, environment={"ROCETAP_ALLOW": "a, b c,"})["allow"] == ["a", "b", "c"]
 

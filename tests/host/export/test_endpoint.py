@@ -25,6 +25,7 @@ BAD = {
     "[::1]": "no port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT",
     "[collector]:4740": "'collector' in brackets is no IPv6 address",
     "[192.0.2.1]:4740": "'192.0.2.1' in brackets is no IPv6 address",
+    "4740": "a port without a host; give HOST:4740, such as 127.0.0.1:4740",
     "host:": "no port after the colon",
     "host": "no port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT",
     ":4740": "no host before the port; give HOST:PORT, IPV4:PORT or [IPV6]:PORT",

@@ -1,5 +1,6 @@
 """Transports on pseudo-terminals and local sockets: what can go wrong is said in one line."""
 
+import contextlib
 import os
 import pty
 import re
@@ -186,6 +187,22 @@ def test_no_permission(terminal):
         re.escape(f"cannot open {terminal.name}: permission denied; join the group that may open "
                   "it (")
         + r"(\w+) here: sudo usermod -aG \1 \$USER\), then log in again", text), text
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1:9000", "localhost:4950", "[::1]:1"])
+def test_an_address_without_its_scheme_is_seen(name):
+    with pytest.raises(TransportOpenError, match=exactly(
+            f"cannot open {name}: no such serial port; a board behind TCP is socket://{name}")):
+        open_transport(name)
+
+
+def test_what_to_look_at_depends_on_the_kind_of_line(listener, terminal):
+    name = url(listener)
+    with contextlib.closing(open_transport(name)) as line:
+        assert line.advice == (
+            f"see whether a board is behind {name} and whether another program uses it")
+    with contextlib.closing(open_transport(terminal.name)) as line:
+        assert line.advice == "check cable, baud rate and power"
 
 
 def test_no_such_port():
