@@ -8,7 +8,7 @@ where that does not simply hold (a gap, a repeat, a rule broken) are gone throug
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -100,15 +100,28 @@ class EpochBook:
 
     def process(
         self, reports: Records, codes: npt.NDArray[np.uint8], now_ms: int,
+        set_ends: Sequence[int] = (),
     ) -> BookResult:
-        """Takes a batch in the order received. `codes`: the Rule each breaks by itself."""
+        """Takes a batch in the order received. `codes`: the Rule each breaks by itself.
+
+        `set_ends`: where each Data Set of the batch ends. While there is room the batch is taken
+        as a whole; where it runs short, Set by Set, so that nothing depends on how the transport
+        cut the stream into batches: what ends in a Set makes room for what begins in it.
+        """
         result = BookResult()
         keyed = codes != Rule.EPOCH_ID_ZERO
         if not keyed.all():
             result.counters[_counter(Rule.EPOCH_ID_ZERO)] += int((~keyed).sum())
-        for order in _parts(np.flatnonzero(keyed), reports["epoch_id"]):
-            slots, order = self._find_or_admit(reports, order, now_ms, result.counters)
-            if len(order):
+        indices = np.flatnonzero(keyed)
+        short = self._is_short(reports["epoch_id"][indices])
+        stretches = np.split(indices, np.searchsorted(indices, set_ends)) if short else [indices]
+        for stretch in stretches:
+            for order in _parts(stretch, reports["epoch_id"]):
+                if short:
+                    slots, known = self._table.find(reports["epoch_id"][order])
+                    self._compare(reports, codes, order[known], slots[known], now_ms, result)
+                    order = order[~known]
+                slots, order = self._find_or_admit(reports, order, now_ms, result.counters)
                 self._compare(reports, codes, order, slots, now_ms, result)
         # Whatever became of it, a report with unassigned flag bits is preserved, once.
         unknown = np.flatnonzero(reports["flags"] & UNASSIGNED_FLAGS).tolist()
@@ -151,25 +164,33 @@ class EpochBook:
             return slots, order
         unknown = order[_firsts(ids) & ~known]
         unknown.sort()
-        no_room = self._admit(_taken(reports, unknown), now_ms)
+        refused = self._admit(_taken(reports, unknown), now_ms)
         slots, known = self._table.find(ids)
-        crowded = np.isin(ids, no_room) if len(no_room) else np.zeros(len(ids), np.bool_)
-        for name, count in (("resource.contexts", int(crowded.sum())),
-                            ("report.orphan", int((~known & ~crowded).sum()))):
+        # Further reports of an epoch that was refused are orphans, in this batch or in another.
+        for name, count in (("resource.contexts", refused),
+                            ("report.orphan", int((~known).sum()) - refused)):
             if count:
                 counters[name] += count
         return slots[known], order[known]
 
-    def _admit(self, firsts: Records, now_ms: int) -> npt.NDArray[np.uint64]:
+    def _is_short(self, ids: npt.NDArray[np.uint64]) -> bool:
+        """Whether there may be no room for all epochs of a batch that are not here."""
+        free = min(self.limits.contexts - self._others() - len(self._table),
+                   MAX_EPOCHS - self._serials.given)
+        if len(ids) <= free:
+            return False
+        return len(np.unique(ids[~self._table.find(ids)[1]])) > free
+
+    def _admit(self, firsts: Records, now_ms: int) -> int:
         """New contexts for first sightings in the order received, of ids above the high water;
-        the high water rises whether there is room or not. Gives the ids there was no room for."""
+        the high water rises whether there is room or not. How many there was no room for."""
         ids = firsts["epoch_id"]
         before = np.maximum.accumulate(
             np.concatenate([np.array([self.high_water], np.uint64), ids]))
         admitted = _taken(firsts, np.flatnonzero(ids > before[:-1]))
         self.high_water = int(before[-1])
         room = self._room(len(admitted))
-        no_room: npt.NDArray[np.uint64] = admitted["epoch_id"][room:]
+        refused = len(admitted) - room
         admitted = admitted[:room]
         new = np.zeros(len(admitted), EPOCH)
         new["last_seen_ms"] = now_ms
@@ -178,7 +199,7 @@ class EpochBook:
         moved[:, :KEY_WORDS] = words(admitted)[:, :KEY_WORDS]
         as_rows(moved)["report"]["flags"] = admitted["flags"] & _UNVERIFIED
         self._table.append(as_rows(moved))
-        return no_room
+        return refused
 
     def _room(self, wanted: int) -> int:
         """How many new contexts fit, after closed ones made way, the longest unseen first."""
@@ -199,6 +220,8 @@ class EpochBook:
         self, reports: Records, codes: npt.NDArray[np.uint8], order: _Indices, slots: _Indices,
         now_ms: int, result: BookResult,
     ) -> None:
+        if not len(order):
+            return
         moved = words(_taken(reports, order))
         alone = bool((slots[1:] > slots[:-1]).all())
         starts = np.arange(len(order)) if alone else np.flatnonzero(_firsts(slots))

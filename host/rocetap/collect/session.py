@@ -213,7 +213,8 @@ class CollectorSession:
                 self.settings.epochs, lambda: self.contexts - len(self._books[domain]),
                 self._serials)
         batch.reports += len(reports)
-        result = book.process(reports, check(reports), now_ms)
+        ends = np.cumsum([len(item.records) for item in sets[:-1]]).tolist()
+        result = book.process(reports, check(reports), now_ms, ends)
         self._take(batch, domain, result)
         if result.raw:
             self._keep_raw(domain, reports, sets, names, sorted(result.raw), batch)
