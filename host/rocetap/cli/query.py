@@ -9,6 +9,7 @@ import io
 import ipaddress
 import os
 import re
+import sqlite3
 import sys
 import tempfile
 from collections import Counter
@@ -27,6 +28,7 @@ from rocetap.errors import RocetapError
 from rocetap.files import written
 from rocetap.spec.elements import DEFAULT_PEN
 from rocetap.spec.flags import SequenceFlag
+from rocetap.wording import counted
 
 __all__ = ["OutputFormat", "RecordKind", "parse_time", "query"]
 
@@ -238,7 +240,10 @@ def _opened(path: Path, pen: int) -> Iterator[Any]:
         raise RocetapError(f"{path}: {error.strerror}; give the store of a collector") from None
     if not from_file:
         with contextlib.closing(SqliteStore(path, read_only=True)) as store:
-            yield store
+            try:
+                yield store
+            except sqlite3.Error as error:
+                raise RocetapError(f"{path}: cannot be read further: {error}") from None
         return
     with (tempfile.TemporaryDirectory(prefix="rocetap-") as folder,
           contextlib.closing(SqliteStore(Path(folder) / "store.db")) as store):
@@ -403,4 +408,4 @@ def _say_what_is_missing(reader: Any, filters: Any, kinds: tuple[str, ...]) -> N
              f"{file}")
     if reader.damage:
         note("data is missing: the store is damaged; passed over: "
-             + ", ".join(f"{count} {what}" for what, count in sorted(reader.damage.items())))
+             + ", ".join(counted(count, what) for what, count in sorted(reader.damage.items())))

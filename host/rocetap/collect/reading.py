@@ -18,12 +18,27 @@ from .columns import epochs_agree, readings_agree
 from .filters import Filters
 from .rows import pfc_row, sequence_row
 
-__all__ = ["Damage", "StoreReader", "connect_reader", "scan"]
+__all__ = ["Damage", "StoreReader", "connect_reader", "readable_text", "scan"]
 
 Damage = Counter[str]
 """Rows and parts that were passed over, by what they are."""
 
 _ROWS: Final = 1024
+_NULL: Final = type(None)
+_CHECKED: Final[dict[str, tuple[str, dict[str, tuple[type, ...]]]]] = {
+    "sessions": ("session", {
+        "id": (int,), "exporter": (str,), "address": (str,), "pen": (int,), "started_ms": (int,),
+        "ended_ms": (int, _NULL), "end_reason": (str, _NULL)}),
+    "raw_records": ("raw record", {
+        "session_id": (int,), "domain": (int,), "epoch_id": (int,), "rule": (str,),
+        "fields": (str,), "octets": (bytes,)}),
+    "dropped": ("drop count", {"session_id": (int,), "reason": (str,), "count": (int,)}),
+    "damage": ("note of damage", {
+        "id": (int,), "found_ms": (int,), "file": (str,), "table_name": (str,),
+        "rows_kept": (int,), "what": (str,)}),
+}
+"""Tables without a checksum: what a row of them is, and the types that its values have when they
+are whole. SQLite keeps any type in any column."""
 _CORRUPT: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
 
 
@@ -31,18 +46,35 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     """A connection that changes nothing, also where the file's header and length disagree."""
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None,
                          check_same_thread=False, timeout=10)
+    db.text_factory = readable_text
     # Without it SQLite refuses a file that is shorter than it says, whole pages and all.
     db.execute("PRAGMA writable_schema = ON")
     return db
 
 
+def readable_text(octets: bytes) -> str | bytes:
+    """Text of a column; octets that are no UTF-8 stay octets, for the row's check to find."""
+    try:
+        return octets.decode()
+    except UnicodeDecodeError:
+        return octets
+
+
 class StoreReader:
-    """Rows of one store. `damage` counts what was passed over so far."""
+    """Rows of one store."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self.damage: Damage = Counter()
+        self._found: list[Damage] = []
         self._sessions = {row["id"]: row for row in self._scan("sessions", [])}
+
+    @property
+    def damage(self) -> Damage:
+        """What was passed over so far, once however often it was looked at."""
+        most: Damage = Counter()
+        for found in self._found:
+            most |= found
+        return most
 
     def sessions(self, filters: Filters) -> Iterator[dict[str, Any]]:
         """The Transport Sessions: the table's columns."""
@@ -93,24 +125,39 @@ class StoreReader:
         chosen = {key: row["exporter"] for key, row in self._sessions.items()
                   if filters.chooses(row)}
         everything = not (filters.exporters or filters.sessions)
+        self._found.append(Counter())
+        damage = self._found[-1]
         for rows in _chunks(self._scan(table, filters.conditions(kind))):
             for row, good in zip(rows, _agree(agree, rows), strict=True):
                 if not good:
-                    self.damage[what] += 1
+                    damage[what] += 1
                 elif everything or row["session_id"] in chosen:
                     yield row | {"exporter": chosen.get(row["session_id"])}
 
     def _scan(
         self, table: str, conditions: list[tuple[str, list[Any]]],
     ) -> Iterator[dict[str, Any]]:
-        return scan(self._db, table, conditions, self.damage)
+        self._found.append(Counter())
+        return scan(self._db, table, conditions, self._found[-1])
 
 
 def scan(
     db: sqlite3.Connection, table: str, conditions: list[tuple[str, list[Any]]], damage: Damage,
 ) -> Iterator[dict[str, Any]]:
     """Rows of a table in its order. What lies between the first and the last damage is passed
-    over and counted as one `part of TABLE`."""
+    over and counted as one `part of TABLE`; so is each row with a value that cannot be, where no
+    checksum finds it."""
+    what, types = _CHECKED.get(table, ("", {}))
+    for row in _rows_of(db, table, conditions, damage):
+        if all(isinstance(row[name], kinds) for name, kinds in types.items()):
+            yield row
+        else:
+            damage[what] += 1
+
+
+def _rows_of(
+    db: sqlite3.Connection, table: str, conditions: list[tuple[str, list[Any]]], damage: Damage,
+) -> Iterator[dict[str, Any]]:
     where = "".join(f" AND {text}" for text, _ in conditions)
     values = [value for _, some in conditions for value in some]
     key = {"raw_records": "rowid", "dropped": ""}.get(table, "id")

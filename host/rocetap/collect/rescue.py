@@ -12,10 +12,11 @@ from typing import Any, Final
 from .reading import Damage, connect_reader, scan
 from .schema import APPLICATION, TABLES
 
-__all__ = ["is_store", "rescue", "set_aside"]
+__all__ = ["MAGIC", "is_store", "rescue", "set_aside"]
 
 _BESIDE: Final = ("-wal", "-shm")
-_MAGIC: Final = b"SQLite format 3\0"
+MAGIC: Final = b"SQLite format 3\0"
+"""How every SQLite file begins."""
 _ROWS: Final = 4096
 
 
@@ -23,7 +24,7 @@ def is_store(path: Path) -> bool:
     """Whether a file begins as one of our stores, however damaged behind that."""
     with path.open("rb") as file:
         head = file.read(100)
-    return head.startswith(_MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
+    return head.startswith(MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
 def set_aside(path: Path) -> Path:

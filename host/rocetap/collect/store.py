@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -26,8 +27,8 @@ from .contexts import as_rows
 from .filters import Filters
 from .migrations import OLDEST_VERSION, migrate
 from .outcomes import EndReason, Outcome
-from .reading import StoreReader, connect_reader
-from .rescue import is_store, rescue, set_aside
+from .reading import StoreReader, connect_reader, readable_text
+from .rescue import MAGIC, is_store, rescue, set_aside
 from .schema import APPLICATION, ROW_SERIAL_BITS, SCHEMA, SCHEMA_VERSION
 from .session import Batch
 
@@ -69,8 +70,10 @@ class SqliteStore:
 
     def __init__(self, path: Path | str, read_only: bool = False) -> None:
         self.path = Path(path)
+        self._place = Path(os.path.realpath(path))
         self._lock = threading.Lock()
         with self._errors("open"), ExitStack() as opened:
+            self._check_file(read_only)
             if read_only:
                 self._db = connect_reader(self.path)
                 opened.callback(self._disconnect)
@@ -155,9 +158,25 @@ class SqliteStore:
         if hasattr(self, "_db"):
             self._db.close()
 
+    def _check_file(self, read_only: bool) -> None:
+        """What SQLite would call by a misleading name, or would write a journal beside."""
+        try:
+            status = self._place.stat()
+        except FileNotFoundError:
+            return      # a reader is told so by SQLite
+        if not stat.S_ISREG(status.st_mode):
+            raise StoreError(f"store {self.path}: is no regular file; give another one")
+        if read_only and not status.st_size:
+            raise StoreError(f"store {self.path}: is empty; give the store of a collector")
+        with self._place.open("rb") as file:
+            head = file.read(len(MAGIC))
+        if not MAGIC.startswith(head):
+            raise StoreError(f"store {self.path}: is no database; give "
+                             f"{'the store of a collector' if read_only else 'another file'}")
+
     def _own(self, opened: ExitStack) -> None:
         """One writer a file: two would end each other's sessions."""
-        owner = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        owner = os.open(f"{self._place}.lock", os.O_RDWR | os.O_CREAT, 0o644)
         opened.callback(os.close, owner)
         try:
             fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -176,7 +195,7 @@ class SqliteStore:
                 raise
             _log.error("store %s is damaged (%s); it is set aside", self.path, error)
         self._db.close()
-        aside = set_aside(self.path)
+        aside = set_aside(self._place)
         self._connect_writer()
         self._prepare()
         with self._transaction() as db:
@@ -197,6 +216,7 @@ class SqliteStore:
         # Transactions are ours; the server writes from a thread of its own.
         self._db = sqlite3.connect(self.path.absolute().as_uri(), uri=True, isolation_level=None,
                                    check_same_thread=False, timeout=10)
+        self._db.text_factory = readable_text
 
     def _prepare(self) -> None:
         empty = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

@@ -1,9 +1,11 @@
 """rocetap query: what is printed, what is said to be missing, what is refused."""
 
+import contextlib
 import csv
 import datetime
 import io
 import json
+import sqlite3
 import subprocess
 import sys
 
@@ -263,6 +265,59 @@ def test_damage_is_said(capsys, tmp_path):
         "rocetap: data is missing: the store was damaged once, what could not be kept of it is "
         "in store.db.damaged-1",
         "rocetap: data is missing: the store is damaged; passed over: 1 epoch"]
+
+
+UNREADABLE, BLOB, TEXT, REAL = "CAST(x'fffe41' AS TEXT)", "x'00'", "'text'", "1.5"
+DAMAGES = {
+    "sessions": ("session", {
+        "exporter": [UNREADABLE, BLOB], "address": [UNREADABLE], "pen": [TEXT, REAL],
+        "started_ms": [TEXT, BLOB], "ended_ms": [UNREADABLE, REAL], "end_reason": [UNREADABLE]}),
+    "raw_records": ("raw record", {
+        "session_id": [TEXT], "domain": [BLOB], "epoch_id": [TEXT, REAL], "rule": [UNREADABLE],
+        "fields": [UNREADABLE, BLOB], "octets": [TEXT, REAL]}),
+    "dropped": ("drop count", {
+        "session_id": [TEXT, BLOB], "reason": [UNREADABLE, BLOB], "count": [TEXT, REAL]}),
+    "damage": ("note of damage", {
+        "file": [UNREADABLE, BLOB], "rows_kept": [TEXT], "what": [UNREADABLE]}),
+}
+
+
+@pytest.fixture(scope="module")
+def two_sessions(tmp_path_factory):
+    """A store with two rows and more in each table."""
+    path = tmp_path_factory.mktemp("two") / "store.db"
+    store = SqliteStore(path)
+    for number in (1, 2):
+        fill(store, reports(2, flags=0x21), reports(1, report_id=2, skipped=3), domain=number)
+        store._db.execute("INSERT INTO damage VALUES (?, 2, ?, 'epochs', 3, 'x')",
+                          (number, f"old-{number}.db"))
+    store.close()
+    return path
+
+
+@pytest.mark.parametrize(("table", "column", "value"), [
+    (table, column, value) for table, (_, columns) in DAMAGES.items()
+    for column, values in columns.items() for value in values])
+def test_a_row_with_a_value_that_cannot_be_is_passed_over(
+        capsys, tmp_path, two_sessions, table, column, value):
+    """Undecodable text and other types, in the columns that no checksum guards: a line on stderr
+    and all other rows, never a traceback."""
+    path = tmp_path / "store.db"
+    path.write_bytes(two_sessions.read_bytes())
+    kind = {"raw_records": "raw", "damage": "sequence"}.get(table, table)
+    before = lines(run(capsys, path, "--record", kind, "--format", "jsonl")[0])
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        where = "session_id = 1 AND reason = 'epoch.invalid'" if table == "dropped" else "rowid = 1"
+        db.execute(f"UPDATE {table} SET {column} = {value} WHERE {where}")
+    out, err = run(capsys, path, "--record", kind, "--format", "jsonl")
+    assert len(lines(out)) == len(before) - (table != "damage")
+    assert [row for row in lines(out) if row not in before] == []
+    assert (f"data is missing: the store is damaged; passed over: 1 {DAMAGES[table][0]}"
+            in err)
+    for form in ("table", "csv"):
+        out, err = run(capsys, path, "--record", kind, "--format", form)
+        assert out
+        assert f"passed over: 1 {DAMAGES[table][0]}" in err
 
 
 @pytest.mark.parametrize("how", ["jsonl", "csv", "table"])

@@ -49,6 +49,23 @@ def _only_what_was_written(rows, whole):
     assert all(row in whole[1][1] for row in pfc)
 
 
+def test_through_a_link_the_file_itself_is_set_aside_and_has_one_writer(whole, tmp_path):
+    def tear(content):
+        content[4096 * 3:4096 * 6] = bytes(4096 * 3)
+
+    (tmp_path / "data").mkdir()
+    path = _damaged(whole, tmp_path / "data", tear)
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    store = SqliteStore(link)
+    with pytest.raises(StoreError, match="another collector writes to it"):
+        SqliteStore(path)
+    store.close()
+    assert link.is_symlink()
+    assert (tmp_path / "data" / "store.db.damaged-1").exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["data", "link.db"]
+
+
 @pytest.mark.parametrize("octets", [1, 50, 100, 4096, 20_000])
 def test_a_cut_tail(whole, tmp_path, octets):
     def cut(content):

@@ -276,8 +276,17 @@ def test_other_files_are_refused(tmp_path):
     text.write_text("no database at all, but long enough to look like something\n" * 20)
     with pytest.raises(StoreError) as caught:
         SqliteStore(text)
-    assert str(caught.value) == (f"store {text}: cannot open: file is not a database; check the "
-                                 f"folder and its permissions")
+    assert str(caught.value) == f"store {text}: is no database; give another file"
+    with pytest.raises(StoreError) as caught:
+        SqliteStore(text, read_only=True)
+    assert str(caught.value) == f"store {text}: is no database; give the store of a collector"
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    with pytest.raises(StoreError) as caught:
+        SqliteStore(empty, read_only=True)
+    assert str(caught.value) == f"store {empty}: is empty; give the store of a collector"
+    SqliteStore(empty).close()
+    SqliteStore(empty, read_only=True).close()
 
 
 def test_another_schema_version_is_refused(store, path):
@@ -292,6 +301,4 @@ def test_another_schema_version_is_refused(store, path):
 def test_a_folder_is_no_store(tmp_path):
     with pytest.raises(StoreError) as caught:
         SqliteStore(tmp_path)
-    assert str(caught.value) == (
-        f"store {tmp_path}: cannot open: unable to open database file; check the folder and its "
-        "permissions")
+    assert str(caught.value) == f"store {tmp_path}: is no regular file; give another one"
