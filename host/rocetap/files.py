@@ -21,7 +21,8 @@ from typing import BinaryIO, Final
 
 from rocetap.errors import RocetapError
 
-__all__ = ["is_replaceable", "remove_written", "write_whole", "written"]
+__all__ = ["is_replaceable", "refuse_existing", "refuse_input", "remove_written", "write_whole",
+           "written"]
 
 _DESCRIPTORS: Final = re.compile(r"/proc/[^/]+(/task/[^/]+)?/fd")
 _LINKS: Final = 40
@@ -57,6 +58,22 @@ def remove_written(path: Path) -> None:
     with contextlib.suppress(OSError):
         if path.exists() and is_replaceable(path):
             _target(path).unlink()
+
+
+def refuse_input(option: str, output: Path, what: str, *inputs: Path) -> None:
+    """Raises RocetapError when the file to be written is one of those that are read, under
+    whatever name: it would be gone before it is read."""
+    for path in inputs:
+        with contextlib.suppress(OSError):
+            if output.samefile(path):
+                raise RocetapError(f"{option} {output}: is {what}; give another file")
+
+
+def refuse_existing(option: str, output: Path, *, force: bool) -> None:
+    """Raises RocetapError when a file would be replaced and nobody said that it may."""
+    with contextlib.suppress(OSError):
+        if not force and output.exists() and is_replaceable(output):
+            raise RocetapError(f"{option} {output}: exists; give --force to replace it")
 
 
 def is_replaceable(path: Path) -> bool:

@@ -22,7 +22,7 @@ from rocetap.cli.common import (
 )
 from rocetap.cli.configuration import Setting, address, load, number
 from rocetap.errors import RocetapError
-from rocetap.files import remove_written, write_whole
+from rocetap.files import refuse_input, remove_written, write_whole
 from rocetap.spec.elements import DEFAULT_PEN
 from rocetap.telemetry.logs import LogFormat
 
@@ -46,6 +46,7 @@ SETTINGS: Final = (
     Setting("pen", int, DEFAULT_PEN, number(0, 0xFFFF_FFFF)),
     Setting("metrics", str, None, address(allow_port_zero=True)),
     Setting("limit", list, [], each=_limit_problem),
+    Setting("session_tickets", bool, True),
     Setting("log_format", str, "text",
             lambda value: None if value in list(LogFormat) else "must be text or json"),
     Setting("verbose", bool, False),
@@ -74,6 +75,10 @@ def collect(
     limit: Annotated[list[str] | None, typer.Option(
         help="NAME=VALUE of a limit, such as peers=500 or epochs.contexts=200000; all of them "
         "stand in the first log line and in /metrics. May be repeated.")] = None,
+    session_tickets: Annotated[bool | None, typer.Option(
+        "--session-tickets/--no-session-tickets", show_default=False,
+        help="Send a TLS session ticket, which proves to an exporter that it is accepted; without "
+        "for exporters that never read. With.")] = None,
     log_format: Annotated[LogFormat | None, typer.Option(
         help="text, or json: an object a line; text.")] = None,
     verbose: Annotated[bool | None, typer.Option(
@@ -104,8 +109,11 @@ def collect(
     values = load("collect", SETTINGS, {
         "pki": pki, "store": store, "allow": allow or None, "listen": listen,
         "port_file": port_file, "pen": pen, "metrics": metrics, "limit": limit or None,
-        "log_format": log_format, "verbose": verbose}, config)
+        "session_tickets": session_tickets, "log_format": log_format, "verbose": verbose}, config)
     start_logging(verbose=values["verbose"], form=LogFormat(values["log_format"]))
+    if values["port_file"] is not None:
+        refuse_input("--port-file", values["port_file"], "read or written already",
+                     values["store"], *values["pki"].glob("*"), *([config] if config else []))
     with one_line_errors():
         endpoint = parse_endpoint(values["listen"], allow_port_zero=True)
         shown = parse_endpoint(values["metrics"], allow_port_zero=True) if values[
@@ -113,7 +121,8 @@ def collect(
         settings = server_settings(values["pen"], values["limit"])
         files = authority.credentials(values["pki"], authority.COLLECTOR)
         authority.check_credentials(files, datetime.datetime.now(datetime.UTC))
-        identity = ServerIdentity(files.authority, files.certificate, files.key)
+        identity = ServerIdentity(files.authority, files.certificate, files.key,
+                                  tickets=values["session_tickets"])
         asyncio.run(_run(identity, frozenset(values["allow"]), endpoint, values["port_file"],
                          values["store"], settings, shown))
 

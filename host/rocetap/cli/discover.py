@@ -12,7 +12,7 @@ import typer
 from rocetap.capture import discovery
 from rocetap.capture.frames import FrameBatch
 from rocetap.capture.reading import open_capture
-from rocetap.files import write_whole
+from rocetap.files import refuse_existing, refuse_input, write_whole
 from rocetap.provisioning import Connection, Provisioning, connection_text, provisioning_text
 
 __all__ = ["discover", "discovery_text"]
@@ -28,6 +28,8 @@ def discover(
         help="History width W of each connection, 1 to 4194304 PSN positions.")] = 64,
     output: Annotated[Path | None, typer.Option(
         help="The file to write; without it the text goes to standard output.")] = None,
+    force: Annotated[bool, typer.Option(
+        "--force", help="Replace --output when it exists: it may have been edited.")] = False,
 ) -> None:
     """Find every RC request stream in a capture and write a provisioning file (TOML).
 
@@ -43,6 +45,9 @@ def discover(
 
       tcpdump -i eth0 -w - udp port 4791 | rocetap discover -
     """
+    if output is not None:
+        refuse_input("--output", output, "the capture that is read", Path(capture))
+        refuse_existing("--output", output, force=force)
     interrupted: list[bool] = []
     with open_capture(capture) as opened:
         found = discovery.discover(_until_interrupted(opened.batches(), interrupted))

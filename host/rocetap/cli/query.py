@@ -25,7 +25,7 @@ from rocetap.cli.common import one_line_errors
 from rocetap.cli.output import note, print_jsonl, print_tables
 from rocetap.cli.progress import shown_progress
 from rocetap.errors import RocetapError
-from rocetap.files import written
+from rocetap.files import refuse_input, written
 from rocetap.spec.elements import DEFAULT_PEN
 from rocetap.spec.flags import SequenceFlag
 from rocetap.wording import counted
@@ -136,8 +136,9 @@ def query(
     from rocetap.collect.filters import Filters
     from rocetap.collect.outcomes import Outcome
 
-    if output is not None and output.exists() and store.exists() and output.samefile(store):
-        raise RocetapError(f"--output {output}: is the store that is read; give another file")
+    if output is not None:
+        refuse_input("--output", output, "the store that is read", store)
+        refuse_input("--output", output, "a part of the store that is read", *_beside(store))
     now = datetime.datetime.now(datetime.UTC)
     filters = Filters(
         addresses=tuple(map(_network, address or ())), qps=_numbers("--qp", qp, 24),
@@ -151,7 +152,7 @@ def query(
     kinds = _kinds(record, filters, format)
     if format is OutputFormat.ipfix and output is None:
         raise RocetapError("--format ipfix writes octets: give a file with --output FILE")
-    with one_line_errors(), _opened(store, pen) as found:
+    with one_line_errors(), _opened(store, pen) as (found, from_file):
         reader = found.reader()
         if format is OutputFormat.ipfix:
             assert output is not None
@@ -159,6 +160,15 @@ def query(
         else:
             _print(reader, filters, kinds, format, output, limit)
         _say_what_is_missing(reader, filters, kinds)
+        if from_file:
+            _say_last_reports(reader, filters)
+
+
+def _beside(store: Path) -> list[Path]:
+    """What SQLite and the collector keep beside a store."""
+    place = store.resolve()
+    return [place.with_name(place.name + suffix)
+            for suffix in ("-wal", "-shm", "-journal", ".lock")]
 
 
 def parse_time(option: str, text: str | None, now: datetime.datetime) -> int | None:
@@ -241,7 +251,7 @@ def _opened(path: Path, pen: int) -> Iterator[Any]:
     if not from_file:
         with contextlib.closing(SqliteStore(path, read_only=True)) as store:
             try:
-                yield store
+                yield store, False
             except sqlite3.Error as error:
                 raise RocetapError(f"{path}: cannot be read further: {error}") from None
         return
@@ -253,7 +263,7 @@ def _opened(path: Path, pen: int) -> Iterator[Any]:
                 recompute(path, store, CollectorSettings(pen=pen), progress)
         except RocetapError as error:
             failed = error
-        yield store
+        yield store, True
         if failed is not None:
             raise failed
 
@@ -271,7 +281,7 @@ def _print(reader: Any, filters: Any, kinds: tuple[str, ...], format: OutputForm
             for some in rows.values():
                 print_jsonl(_counted(some, counts), stream)
         else:
-            _csv(_counted(rows[kinds[0]], counts), stream)
+            _csv(kinds[0], _counted(rows[kinds[0]], counts), stream)
     _say_outcomes(counts)
     for kind in kinds:
         if limit is not None and next(rows[kind], None) is not None:
@@ -346,27 +356,15 @@ def _plain_table(kind: str, rows: list[dict[str, Any]], stream: TextIO) -> None:
     console.print(table)
 
 
-def _csv(rows: Iterable[dict[str, Any]], stream: TextIO) -> None:
-    """A header with every column that any row may have, then the rows."""
-    writer: Any = None
+def _csv(kind: str, rows: Iterable[dict[str, Any]], stream: TextIO) -> None:
+    """A header with every column that any row of the kind may have, also without rows."""
+    from rocetap.collect.rows import ROW_NAMES
+
+    writer = csv.DictWriter(stream, ROW_NAMES[kind], lineterminator="\n")
+    writer.writeheader()
     for row in rows:
-        if writer is None:
-            names = _columns(row)
-            writer = csv.DictWriter(stream, names, lineterminator="\n")
-            writer.writeheader()
         writer.writerow({name: " ".join(value) if isinstance(value, list) else value
                          for name, value in row.items()})
-
-
-def _columns(row: dict[str, Any]) -> list[str]:
-    from rocetap.spec.elements import PFC_RECEIVED, PFC_TRANSMITTED, SEQUENCE_IPV4, SEQUENCE_IPV6
-
-    fields = {"sequence": (*SEQUENCE_IPV4[:3], *SEQUENCE_IPV6[1:]),
-              "pfc": (*PFC_RECEIVED[:2], *PFC_TRANSMITTED[1:])}.get(row["record"], ())
-    more = ("dot1qVlanId", "dot1qCustomerVlanId", "outcome", "qualifications", "reportsReceived",
-            "reportsMissing", "invalidReason", "endReason", "transportSession",
-            "observationDomainId", "exporter") if row["record"] == "sequence" else ()
-    return list(dict.fromkeys(["record", *(field.name for field in fields), *more, *row]))
 
 
 def _counted(rows: Iterable[dict[str, Any]], counts: Counter[str]) -> Iterator[dict[str, Any]]:
@@ -381,9 +379,12 @@ def _write_ipfix(reader: Any, filters: Any, output: Path, kinds: tuple[str, ...]
 
     with written(output) as file:
         put = write_archive(reader, filters, file, kinds)
-    note(f"{output}: {put.epochs} epochs, {put.readings} PFC readings")
+    note(f"{output}: {counted(put.epochs, 'epoch')}, {counted(put.readings, 'PFC reading')}")
+    if put.last_report_only:
+        note(f"{counted(put.last_report_only, 'complete epoch')} of more than one report: the file "
+             f"holds the last report of each, so whoever reads it finds them incomplete")
     for why, count in put.left_out.items():
-        note(f"left out: {count} epochs {why}")
+        note(f"left out: {counted(count, 'epoch')} {why}")
 
 
 def _say_outcomes(counts: Counter[str]) -> None:
@@ -393,6 +394,17 @@ def _say_outcomes(counts: Counter[str]) -> None:
     if parts:
         note(f"of {total} epochs shown {', '.join(parts)}: their counters do not cover the whole "
              f"epoch")
+
+
+def _say_last_reports(reader: Any, filters: Any) -> None:
+    """Of a file: epochs that are closed and of which nothing but the last report is in it."""
+    from rocetap.collect.outcomes import Qualification
+
+    count = sum(1 for row in reader.epochs(filters) if row["reports"] == 1 and row["flags"] & 1
+                and row["qualifications"] == Qualification.firstReportMissing)
+    if count:
+        note(f"{counted(count, 'epoch')} with a final report and none before it in the file: "
+             f"incomplete here, whatever the outcome was where all reports were received")
 
 
 def _say_what_is_missing(reader: Any, filters: Any, kinds: tuple[str, ...]) -> None:

@@ -42,6 +42,9 @@ class Written:
 
     epochs: int = 0
     readings: int = 0
+    last_report_only: int = 0
+    """Complete epochs of more than one report: only the last one is in the file, so that whoever
+    reads it finds the ones before missing."""
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -76,6 +79,8 @@ def write_archive(
             seconds = max(row["last_seen_ms"] for row in rows) // 1000
             file.writelines(session_of(rows[0], seconds).sequence(reports_of(rows), seconds))
             written.epochs += len(rows)
+            written.last_report_only += sum(
+                row["outcome"] == Outcome.complete and row["reports"] > 1 for row in rows)
     if "pfc" in kinds:
         for rows in _groups(reader.readings(filters)):
             seconds = max(row["time_ms"] for row in rows) // 1000

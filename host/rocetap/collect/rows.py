@@ -10,7 +10,23 @@ from ..spec.elements import PFC_RECEIVED, PFC_TRANSMITTED, SEQUENCE_IPV4, SEQUEN
 from .outcomes import EndReason, Outcome, Qualification
 from .rules import Rule
 
-__all__ = ["dropped_row", "pfc_row", "raw_row", "sequence_row", "session_row"]
+__all__ = ["ROW_NAMES", "dropped_row", "pfc_row", "raw_row", "sequence_row", "session_row"]
+
+_ORIGIN: Final = ("transportSession", "observationDomainId", "exporter")
+ROW_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "sequence": tuple(dict.fromkeys((
+        "record", *(element.name for element in (*SEQUENCE_IPV4[:3], *SEQUENCE_IPV6[1:])),
+        "dot1qVlanId", "dot1qCustomerVlanId", "outcome", "qualifications", "reportsReceived",
+        "reportsMissing", "invalidReason", "endReason", *_ORIGIN))),
+    "pfc": tuple(dict.fromkeys((
+        "record", *(element.name for element in (*PFC_RECEIVED[:2], *PFC_TRANSMITTED[1:])),
+        *_ORIGIN))),
+    "raw": ("record", "rule", "rdmaSequenceEpochId", "fields", "octets", *_ORIGIN),
+    "dropped": ("record", "reason", "count", "transportSession", "exporter"),
+    "sessions": ("record", "transportSession", "exporter", "address", "enterpriseNumber",
+                 "startedMilliseconds", "endedMilliseconds", "endReason"),
+}
+"""Kind -> every name that a row of it may have, in the order of columns."""
 
 _WIDE: Final = (1 << 64) - 1
 _KEY_COLUMNS: Final = {"observation_point", "source", "destination", "qp", "pkey", "epoch_id"}

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from .session import CollectorSession
 from .settings import CollectorSettings
 from .store import Store, StoreError
-from .tls import ServerIdentity, authorized_name, peer_names
+from .tls import ServerIdentity, authorized_name, has_expired, peer_names
 from .writing import StoreWriter
 
 __all__ = ["CollectorServer", "ServerSettings"]
 
 _log = logging.getLogger(__name__)
-_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_Streams = tuple["_Reader", asyncio.StreamWriter]
 
 
 def _wall_ms() -> int:
@@ -223,7 +223,7 @@ class CollectorServer:
     async def _handshake(self, connection: socket.socket, address: str) -> _Streams | None:
         loop = asyncio.get_running_loop()
         _find_dead(connection, self.settings.dead_peer_s)
-        reader = asyncio.StreamReader(limit=self.settings.read_octets)
+        reader = _Reader(limit=self.settings.read_octets)
         protocol = asyncio.StreamReaderProtocol(reader)
         try:
             transport, _ = await loop.connect_accepted_socket(
@@ -238,13 +238,19 @@ class CollectorServer:
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
     async def _authorize(self, streams: _Streams, address: str) -> None:
-        names = peer_names(streams[1].get_extra_info("peercert") or {})
+        certificate = streams[1].get_extra_info("peercert") or {}
+        names = peer_names(certificate)
         name = authorized_name(names, self._allowed)
         if name is None:
             self.counters["refused_name"] += 1
             _log.warning("refused %s: its certificate names %s, which is not allowed", address,
                          ", ".join(names) or "nobody",
                          extra=_fields(address=address, names=names, reason="name"))
+            return
+        if has_expired(certificate, self._clock()):
+            self.counters["refused_expired"] += 1
+            _log.warning("refused %s at %s: its certificate has expired", name, address,
+                         extra=_fields(address=address, names=names, reason="expired"))
             return
         try:
             session_id = await self.writer.open_session(
@@ -272,7 +278,7 @@ class CollectorServer:
                   extra=_fields(exporter=name, session=session_id, reason=reason))
 
     async def _read(
-        self, reader: asyncio.StreamReader, session: CollectorSession, session_id: int,
+        self, reader: _Reader, session: CollectorSession, session_id: int,
     ) -> str:
         """Until the session ends; why it did."""
         loop = asyncio.get_running_loop()
@@ -288,7 +294,9 @@ class CollectorServer:
                     raise
             now = loop.time()
             if octets == b"":
-                return "collector stopped" if self._stopping else "closed by the exporter"
+                return ("collector stopped" if self._stopping else
+                        "closed by the exporter" if reader.broken is None else
+                        f"broken: {_reason(reader.broken)}")
             if octets:
                 heard = now
                 batch = session.receive(octets, self._clock())
@@ -303,6 +311,17 @@ class CollectorServer:
                 batch = session.tick(self._clock())
                 self.drops.update(batch.counters)
                 await self.writer.put(session_id, batch)
+
+
+class _Reader(asyncio.StreamReader):
+    """Gives all octets that came before a connection broke, then its end. An exporter that never
+    reads and closes makes its own system send a reset, for our session tickets were not read."""
+
+    broken: Exception | None = None
+
+    def set_exception(self, exc: Exception) -> None:
+        self.broken = exc
+        self.feed_eof()
 
 
 _LONGEST_PROBE_S = 32_767.0

@@ -16,8 +16,9 @@ from ..ipfix.collecting import (
     TemplateAdded,
     TemplateRemoved,
 )
-from ..ipfix.decoding import record_bounds
+from ..ipfix.decoding import record_bounds, unsigned
 from ..ipfix.errors import RemoteError
+from ..ipfix.flowkeys import FLOW_KEYS
 from ..ipfix.records import Records
 from .bindings import Foreign, PfcBinding, Refused, SequenceBinding, bind
 from .epochs import BookResult, EpochBook, Serials
@@ -164,13 +165,13 @@ class CollectorSession:
         self, domain: int, names: tuple[str, ...], records: Records, batch: Batch,
     ) -> None:
         """Flow Keys records (RFC 7011, 4.4): which fields of which Template are keys."""
-        fits = all(name in names and records.dtype[name].kind == "u"
-                   for name in ("templateId", "flowKeyIndicator"))
+        # Reduced-size encoding is legal for both (RFC 7011, 6.2).
+        fits = all(one.name in names and records.dtype[one.name].kind in "uV"
+                   and 1 <= records.dtype[one.name].itemsize <= one.octets for one in FLOW_KEYS)
         if not fits:
             batch.counters["template.flow_keys"] += len(records)
             return
-        pairs = zip(records["templateId"].tolist(), records["flowKeyIndicator"].tolist(),
-                    strict=True)
+        pairs = zip(*(unsigned(records, one.name).tolist() for one in FLOW_KEYS), strict=True)
         for template_id, keys in pairs:
             bound = self._bound.get((domain, template_id))
             if bound is None:

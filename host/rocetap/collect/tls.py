@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import RocetapError
 from ..pki import Credentials, PkiError, check_credentials
 
-__all__ = ["ServerIdentity", "TlsError", "authorized_name", "peer_names"]
+__all__ = ["ServerIdentity", "TlsError", "authorized_name", "has_expired", "peer_names"]
 
 _log = logging.getLogger(__name__)
 
@@ -28,13 +28,14 @@ def _state(files: Credentials) -> tuple[tuple[int, int, int], ...]:
     return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats)
 
 
-def _load(files: Credentials) -> tuple[ssl.SSLContext, int]:
+def _load(files: Credentials, tickets: bool) -> tuple[ssl.SSLContext, int]:
     """The context, and the end of the certificate's validity in ms."""
     try:
         certificate = check_credentials(files, datetime.datetime.now(datetime.UTC))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED
+        context.num_tickets = int(tickets)
         context.load_verify_locations(files.authority)
         context.load_cert_chain(files.certificate, files.key)
     except PkiError as error:
@@ -50,11 +51,17 @@ class ServerIdentity:
 
     Raises TlsError when they cannot be used at first. Later a set that does not fit together
     (say, a new certificate beside the old key) leaves the one before in use, with one warning.
+
+    `tickets`: whether a session ticket is sent. It proves to an exporter at once that its
+    certificate was accepted; but one that never reads closes with a reset then, and what its
+    system had not sent yet is gone.
     """
 
-    def __init__(self, ca: Path | str, certificate: Path | str, key: Path | str) -> None:
+    def __init__(self, ca: Path | str, certificate: Path | str, key: Path | str, *,
+                 tickets: bool = True) -> None:
         self._files = Credentials(Path(ca), Path(certificate), Path(key))
-        self._context, self.expires_ms = _load(self._files)
+        self._tickets = tickets
+        self._context, self.expires_ms = _load(self._files, tickets)
         """End of the certificate's validity, ms since 1970-01-01 UTC."""
         self._seen: object = _state(self._files)
 
@@ -68,7 +75,7 @@ class ServerIdentity:
             return self._context
         self._seen = seen
         try:
-            self._context, self.expires_ms = _load(self._files)
+            self._context, self.expires_ms = _load(self._files, self._tickets)
         except TlsError as error:
             _log.warning("the certificate in use stays, what is on disk cannot be used: %s", error)
         else:
@@ -85,6 +92,13 @@ def peer_names(certificate: Mapping[str, Any]) -> list[str]:
         names = [value for attributes in certificate.get("subject", ())
                  for kind, value in attributes if kind == "commonName"]
     return names
+
+
+def has_expired(certificate: Mapping[str, Any], now_ms: int) -> bool:
+    """Whether a verified peer certificate is valid no more. A handshake finds that by itself, but
+    not one that resumes an earlier session (RFC 8446, 2.2): that rests on the certificate as it
+    was judged then."""
+    return ssl.cert_time_to_seconds(certificate["notAfter"]) * 1000 < now_ms
 
 
 def authorized_name(names: Iterable[str], allowed: Iterable[str]) -> str | None:

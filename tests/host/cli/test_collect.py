@@ -51,6 +51,15 @@ def test_a_port_file_that_cannot_be_written(capsys, folder):
         f"cannot write {folder}/no/port: No such file or directory")
 
 
+@pytest.mark.parametrize("name", ["collector.pem", "flows.db"])
+def test_a_port_file_that_is_read_or_written_already(capsys, folder, name):
+    (folder / "flows.db").touch()
+    before = (folder / name).read_bytes()
+    assert fails(capsys, folder, "--port-file", str(folder / name)) == (
+        f"--port-file {folder}/{name}: is read or written already; give another file")
+    assert (folder / name).read_bytes() == before
+
+
 def test_a_limit_that_is_none(capsys, folder):
     assert fails(capsys, folder, "--limit", "peers=none") == (
         "--limit peers=none: must be a whole number above 0")

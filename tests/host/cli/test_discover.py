@@ -90,6 +90,21 @@ def test_an_output_file_is_what_provisioning_reads(tmp_path):
         f"cannot write {tmp_path}/none/p.toml: No such file or directory")
 
 
+def test_a_file_that_exists_is_kept_unless_told(tmp_path):
+    (tmp_path / "x.pcap").write_bytes(CAPTURE)
+    path = tmp_path / "p.toml"
+    path.write_text("edited by hand")
+    result = run(tmp_path / "x.pcap", "--output", path)
+    assert str(result.exception) == f"--output {path}: exists; give --force to replace it"
+    assert path.read_text() == "edited by hand"
+    assert run(tmp_path / "x.pcap", "--output", path, "--force").exit_code == 0
+    assert len(read_provisioning(str(path)).connections) == 2
+    result = run(tmp_path / "x.pcap", "--output", tmp_path / "x.pcap", "--force")
+    assert str(result.exception) == (
+        f"--output {tmp_path}/x.pcap: is the capture that is read; give another file")
+    assert (tmp_path / "x.pcap").read_bytes() == CAPTURE
+
+
 def test_a_cut_file_is_read_up_to_there_and_leaves_with_three(tmp_path):
     (tmp_path / "x.pcap").write_bytes(CAPTURE[:-3])
     result = run(tmp_path / "x.pcap")

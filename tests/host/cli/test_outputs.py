@@ -19,7 +19,7 @@ COMMANDS = {
     "query jsonl": ["query", "{}/flows.db", "--format", "jsonl", "--output"],
     "query csv": ["query", "{}/flows.db", "--format", "csv", "--output"],
     "query ipfix": ["query", "{}/flows.db", "--format", "ipfix", "--output"],
-    "discover": ["discover", "{}/x.pcap", "--output"],
+    "discover": ["discover", "{}/x.pcap", "--force", "--output"],
     "synth": ["synth", "--packets", "10", "--connections", "1", "--reads", "0"],
     "verilog": ["verilog", "--output"],
 }

@@ -110,6 +110,14 @@ def test_csv_has_one_kind_and_all_its_columns(capsys, path):
         str(1000 * n) for n in range(8)]
 
 
+@pytest.mark.parametrize("kind", ["sequence", "pfc", "raw", "dropped", "sessions"])
+def test_csv_without_rows_has_the_same_header(capsys, path, kind):
+    full, _ = run(capsys, path, "--format", "csv", "--record", kind)
+    assert len(full.splitlines()) > 1
+    empty, _ = run(capsys, path, "--format", "csv", "--record", kind, "--exporter", "nobody")
+    assert empty.splitlines() == full.splitlines()[:1]
+
+
 def test_tables(capsys, path):
     out, _ = run(capsys, path)
     assert "192.0.2.1" in out
@@ -154,15 +162,35 @@ def test_a_reader_that_stops_early_is_no_error(path):
 def test_an_ipfix_file_read_back_gives_the_same_epochs(capsys, path, tmp_path):
     file = tmp_path / "flows.ipfix"
     _, err = run(capsys, path, "--format", "ipfix", "--output", file)
-    assert f"rocetap: {file}: 5 epochs, 8 PFC readings" in err
-    assert "rocetap: left out: 1 epochs invalid" in err
-    out, _ = run(capsys, file, "--format", "jsonl")
+    assert err.splitlines()[:2] == [f"rocetap: {file}: 5 epochs, 8 PFC readings",
+                                    "rocetap: left out: 1 epoch invalid"]
+    out, err = run(capsys, file, "--format", "jsonl")
+    assert "none before it in the file" not in err
     own = {"transportSession", "exporter", "reportsReceived"}
     back = [{k: v for k, v in row.items() if k not in own} for row in lines(out)]
     out, _ = run(capsys, path, "--format", "jsonl")
     was = [{k: v for k, v in row.items() if k not in own} for row in lines(out)
            if row.get("outcome") != "invalid"]
     assert back == was
+
+
+def test_that_a_file_holds_the_last_reports_alone_is_said_on_both_sides(capsys, tmp_path):
+    """An outcome rests on all reports; read anew from the last ones it is another."""
+    store = SqliteStore(tmp_path / "flows.db")
+    last = reports(2, report_id=2, flags=0x21, requests=20)
+    fill(store, reports(2), last, reports(3, first_epoch=3, flags=0x21))
+    store.close()
+    file = tmp_path / "flows.ipfix"
+    _, err = run(capsys, tmp_path / "flows.db", "--format", "ipfix", "--output", file)
+    assert err.splitlines() == [
+        f"rocetap: {file}: 5 epochs, 0 PFC readings",
+        "rocetap: 2 complete epochs of more than one report: the file holds the last report of "
+        "each, so whoever reads it finds them incomplete"]
+    out, err = run(capsys, file, "--format", "jsonl")
+    assert [row["outcome"] for row in lines(out)] == ["incomplete"] * 2 + ["complete"] * 3
+    assert err.splitlines()[-1] == (
+        "rocetap: 2 epochs with a final report and none before it in the file: incomplete here, "
+        "whatever the outcome was where all reports were received")
 
 
 @pytest.mark.independent
@@ -331,6 +359,27 @@ def test_the_store_is_never_its_own_output(capsys, tmp_path, how):
         assert fails(capsys, path, "--format", how, "--output", output) == (
             f"--output {output}: is the store that is read; give another file")
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", ".lock"])
+def test_what_lies_beside_the_store_is_no_output(capsys, tmp_path, suffix):
+    path = tmp_path / "flows.db"
+    with contextlib.closing(SqliteStore(path)):
+        part = tmp_path / f"flows.db{suffix}"
+        before = part.read_bytes()
+        assert fails(capsys, path, "--format", "csv", "--output", part) == (
+            f"--output {part}: is a part of the store that is read; give another file")
+        assert part.read_bytes() == before
+
+
+@pytest.mark.parametrize(("content", "reason"), [
+    (b"", "is empty; give the store of a collector"),
+    (bytes(range(200)), "is no database; give the store of a collector"),
+    (b"\xd4\xc3\xb2\xa1" + bytes(20), "is no database; give the store of a collector")])
+def test_files_that_are_no_store(capsys, tmp_path, content, reason):
+    path = tmp_path / "flows.db"
+    path.write_bytes(content)
+    assert fails(capsys, path) == f"store {path}: {reason}"
 
 
 @pytest.mark.parametrize("arguments", [

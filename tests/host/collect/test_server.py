@@ -2,13 +2,18 @@
 
 import asyncio
 import contextlib
+import fcntl
 import logging
 import socket
 import ssl
+import struct
+import sys
+import termios
+import time
 
 import pytest
 
-from rocetap.collect.server import CollectorServer, ServerSettings, _find_dead
+from rocetap.collect.server import CollectorServer, ServerSettings, _find_dead, _Reader
 from rocetap.collect.store import SqliteStore, StoreError
 from rocetap.collect.tls import ServerIdentity
 from rocetap.pki import credentials
@@ -110,6 +115,81 @@ def test_three_messages_in_any_pieces_are_stored_once_while_another_exporter_sen
             group.create_task(made.send(octets))
         assert [row["outcome"] for row in made.rows()] == ["complete"] * 9
         assert not made.server.drops
+
+    asyncio.run(run())
+
+
+def test_what_a_reader_holds_comes_before_the_error():
+    async def run():
+        reader = _Reader(limit=100)
+        reader.feed_data(b"x" * 150)
+        reader.set_exception(ConnectionResetError("reset"))
+        assert [await reader.read(100), await reader.read(100), await reader.read(100)] == [
+            b"x" * 100, b"x" * 50, b""]
+        assert str(reader.broken) == "reset"
+
+    asyncio.run(run())
+
+
+def test_what_came_before_a_reset_is_stored(bench):
+    """A peer that closes without reading our session ticket resets the connection (RFC 9293,
+    3.6.1)."""
+    def reset(port, context, rows):
+        with contextlib.closing(context.wrap_socket(
+                socket.create_connection(("127.0.0.1", port)),
+                server_hostname="collector.example")) as line:
+            line.sendall(rows)
+            while int.from_bytes(fcntl.ioctl(line, termios.TIOCOUTQ, bytes(4)), sys.byteorder):
+                time.sleep(0.01)    # until our system has everything acknowledged
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    async def run():
+        made = bench()
+        async with made:
+            rows = _octets(reports(1000, flags=0x21))
+            await asyncio.to_thread(reset, made.port, made.authority.client(), rows)
+            await _until(lambda: made.sessions() and made.sessions()[0][1] is not None)
+        assert len(made.rows()) == 1000
+        [(_, reason)] = made.sessions()
+        assert reason.startswith("broken: ")
+
+    asyncio.run(run())
+
+
+def test_a_certificate_that_expired_since_resumes_nothing(bench, caplog):
+    """A resumed TLS session rests on the certificate as it was judged then."""
+    async def run():
+        made = bench()
+        made.server._clock = lambda: 1000 * int(time.time() + 400 * 86_400)
+        async with made:
+            await made.send(_octets(reports(1)))
+        assert made.sessions() == []
+        assert +made.server.counters == {"refused_expired": 1}
+
+    asyncio.run(run())
+    assert "its certificate has expired" in caplog.text
+
+
+def test_without_session_tickets_an_exporter_that_never_reads_ends_in_order(
+        shared_authority, tmp_path, bench):
+    files = credentials(shared_authority.folder, "collector")
+
+    def send_and_close(port, context, rows):
+        with contextlib.closing(context.wrap_socket(
+                socket.create_connection(("127.0.0.1", port)),
+                server_hostname="collector.example", suppress_ragged_eofs=True)) as line:
+            line.sendall(rows)
+
+    async def run():
+        made = bench()
+        made.server._identity = ServerIdentity(
+            files.authority, files.certificate, files.key, tickets=False)
+        async with made:
+            await asyncio.to_thread(send_and_close, made.port, shared_authority.client(),
+                                    _octets(reports(5000, flags=0x21)))
+            await _until(lambda: made.sessions() and made.sessions()[0][1] is not None)
+        assert len(made.rows()) == 5000
+        assert "reset" not in made.sessions()[0][1]
 
     asyncio.run(run())
 

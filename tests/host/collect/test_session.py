@@ -211,6 +211,20 @@ def test_flow_keys_as_the_profile_asks():
     assert not batch.counters
 
 
+@pytest.mark.parametrize("length", range(1, 9))
+def test_flow_keys_in_any_legal_length(length):
+    """Reduced-size encoding of an unsigned64 (RFC 7011, 6.2)."""
+    ipv4 = encode_template(template_of(300, SEQUENCE_IPV4, DEFAULT_PEN))
+    options = template_record(301, (145, 2), (173, length), scope=1)
+    keys = 0b1001_1111
+    octets = message(data_set(2, ipv4), data_set(3, options),
+                     data_set(301, struct.pack("!H", 300) + keys.to_bytes(length)),
+                     data_set(300, _valid_record()))
+    _, (batch,) = _receive(octets, require_flow_keys=True)
+    assert _epochs(batch) == {(1, 1): Outcome.complete}
+    assert not batch.counters
+
+
 @pytest.mark.parametrize("keys", [
     0b1_1001_1111,  # the report id among them
     0b0001_1111,    # no epoch id
@@ -250,8 +264,8 @@ def test_flow_keys_of_an_unknown_template_are_counted():
 
 
 def test_flow_keys_of_odd_lengths_are_counted():
-    octets = message(data_set(3, template_record(301, (145, 2), (173, 5), scope=1)),
-                     data_set(301, bytes(7)))
+    octets = message(data_set(3, template_record(301, (145, 2), (173, 9), scope=1)),
+                     data_set(301, bytes(11)))
     _, (batch,) = _receive(octets)
     assert batch.counters == {"template.flow_keys": 1}
 
