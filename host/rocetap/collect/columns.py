@@ -17,21 +17,27 @@ import numpy.typing as npt
 
 from ..ipfix.records import PFC_READING, SEQUENCE_REPORT, Records, words
 from .outcomes import EPOCH, EndReason, Outcome, outcomes
-from .schema import EPOCH_COLUMNS, PFC_COLUMNS, REPORT_COLUMNS, ROW_SERIAL_BITS
+from .schema import (
+    EPOCH_COLUMNS,
+    PARTS,
+    PFC_COLUMNS,
+    REPORT_COLUMNS,
+    ROW_COLUMNS,
+    ROW_SERIAL_BITS,
+)
 
 __all__ = [
-    "INSERT_PFC", "after_session_end", "epochs_agree", "pfc_values", "readings_agree",
-    "readings_of", "reports_of", "row_ids", "write_epochs",
+    "INSERT_PFC", "SESSION_END", "after_session_end", "epochs_agree", "pfc_values",
+    "readings_agree", "readings_of", "reports_of", "row_ids", "stored_row", "write_epochs",
 ]
 
 _ROWS: Final = 32
 """Epochs in one statement."""
 _IN_CACHE: Final = 64 * _ROWS
 """Epochs whose columns are gathered at a time."""
-_REPORT_NUMBERS: Final = tuple(
-    name for name in REPORT_COLUMNS if name not in ("source", "destination"))
-_NUMBERS: Final = (
-    "id", "session_id", "domain", *_REPORT_NUMBERS, *EPOCH_COLUMNS, "outcome", "checksum")
+_NUMBERS: Final = tuple(name for name in ROW_COLUMNS if name not in ("source", "destination"))
+_PACKED: Final = tuple(dict.fromkeys(
+    column for name, (column, _, _) in PARTS.items() if name in REPORT_COLUMNS))
 _U64 = npt.NDArray[np.uint64]
 _REPORT_WORDS: Final = SEQUENCE_REPORT.itemsize // 8
 _PLACES: Final = _REPORT_WORDS + 7
@@ -78,16 +84,37 @@ def _parameters(
 def _numbers(session_id: int, domain: int, epochs: Records) -> npt.NDArray[np.int64]:
     """The columns of _NUMBERS as they are stored: shape (epochs, columns)."""
     report, ids, ending = epochs["report"], row_ids(session_id, epochs), outcomes(epochs)
+    tail = _tail(epochs, ending)
     check = _epoch_checksum(words(epochs)[:, :_REPORT_WORDS],
                             [epochs[name] for name in ("reports", "missing", "last_seen_ms")],
-                            _tail(epochs, ending), session_id, domain, ids)
-    columns: list[Any] = [
-        ids, session_id, domain, *(report[name] for name in _REPORT_NUMBERS),
-        *(epochs[name] for name in EPOCH_COLUMNS), ending, check]
-    numbers = np.empty((len(epochs), len(columns)), np.uint64)
-    for column, values in enumerate(columns):
-        numbers[:, column] = values
+                            tail, session_id, domain, ids)
+    values: dict[str, Any] = {
+        "id": ids, "domain": domain, "ending": tail, "checksum": check,
+        **{name: epochs[name] for name in ("reports", "missing", "last_seen_ms")},
+        **{name: _packed(name, report) for name in _PACKED}}
+    numbers = np.empty((len(epochs), len(_NUMBERS)), np.uint64)
+    for column, name in enumerate(_NUMBERS):
+        numbers[:, column] = values[name] if name in values else report[name]
     return numbers.view(np.int64)
+
+
+def _packed(column: str, report: Records) -> _U64:
+    """Small numbers of reports, in one of their shared columns."""
+    total = np.zeros(len(report), np.uint64)
+    for name, (place, low, _) in PARTS.items():
+        if place == column:
+            total |= report[name].astype(np.uint64) << np.uint64(low)
+    return total
+
+
+def stored_row(row: dict[str, Any]) -> tuple[Any, ...]:
+    """The columns of ROW_COLUMNS of an epoch as it is read. Raises TypeError for a value of
+    another type."""
+    values = dict(row)
+    for name, (column, low, bits) in PARTS.items():
+        values[column] = values.get(column, 0) | (row[name] & ((1 << bits) - 1)) << low
+    return tuple(value - (1 << 64) if isinstance(value, int) and value >> 63 == 1 else value
+                 for value in (values[name] for name in ROW_COLUMNS))
 
 
 def pfc_values(session_id: int, domain: int, readings: Records) -> Iterator[tuple[Any, ...]]:
@@ -127,10 +154,14 @@ def readings_of(rows: Sequence[dict[str, Any]]) -> Records:
     return _array(rows, PFC_READING, PFC_COLUMNS)[0]
 
 
+SESSION_END: Final = (EndReason.session_end << int(_ENDED_BITS)) + (
+    Outcome.incomplete << int(_OUTCOME_BITS))
+"""What the end of its session adds to the `ending` of an open epoch."""
+
+
 def after_session_end(checksum: int) -> int:
     """The checksum of an open epoch once its session's end is written to it."""
-    change = (EndReason.session_end << int(_ENDED_BITS)) + (
-        Outcome.incomplete << int(_OUTCOME_BITS))
+    change = SESSION_END
     total = (checksum + change * int(_ODD[_TAIL])) % (1 << 64)
     return total - (1 << 64) if total >> 63 else total
 
@@ -206,15 +237,14 @@ INSERT_PFC: Final = _insert("INSERT", "pfc_readings", (
 
 def _rows_sql(verb: str, rows: int) -> str:
     """One statement for several rows. The parameters are the numbers of all rows, then their
-    addresses."""
+    addresses; the columns stand in the table's order, or SQLite would copy each value once more."""
     count = len(_NUMBERS)
     texts = []
     for row in range(rows):
-        places = [row * count + column + 1 for column in range(count)]
-        places += [rows * count + 2 * row + 1, rows * count + 2 * row + 2]
-        texts.append(f"({', '.join(f'?{place}' for place in places)})")
-    return (f"{verb} INTO epochs ({', '.join((*_NUMBERS, 'source', 'destination'))}) "
-            f"VALUES {', '.join(texts)}")
+        place = {name: row * count + column + 1 for column, name in enumerate(_NUMBERS)}
+        place |= {"source": rows * count + 2 * row + 1, "destination": rows * count + 2 * row + 2}
+        texts.append(f"({', '.join(f'?{place[name]}' for name in ROW_COLUMNS)})")
+    return f"{verb} INTO epoch_rows VALUES {', '.join(texts)}"
 
 
 _SQL: Final = {(verb, rows): _rows_sql(verb, rows)

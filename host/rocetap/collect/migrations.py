@@ -14,7 +14,15 @@ import numpy as np
 from ..ipfix.records import PFC_READING, SEQUENCE_REPORT, Records
 from .columns import INSERT_PFC, pfc_values, write_epochs
 from .outcomes import EPOCH, State
-from .schema import EPOCHS_TABLE, PFC_TABLE, SCHEMA_VERSION, TABLES
+from .schema import (
+    EPOCH_ROWS_TABLE,
+    EPOCHS_VIEW,
+    PARTS,
+    PFC_TABLE,
+    ROW_COLUMNS,
+    SCHEMA_VERSION,
+    TABLES,
+)
 
 __all__ = ["OLDEST_VERSION", "migrate"]
 
@@ -23,16 +31,18 @@ _ROWS: Final = 4096
 
 def migrate(db: sqlite3.Connection, version: int) -> None:
     """Brings a store of `version` to SCHEMA_VERSION; to be called inside a transaction."""
-    for step in range(version, SCHEMA_VERSION):
-        _STEPS[step](db)
-        db.execute(f"PRAGMA user_version = {step + 1}")
+    while version != SCHEMA_VERSION:
+        step, version = _STEPS[version]
+        step(db)
+        db.execute(f"PRAGMA user_version = {version}")
 
 
 def _from_1(db: sqlite3.Connection) -> None:
-    """Epochs under one number instead of three, a checksum in each row, and the table of
-    damage."""
-    for table, definition in (("epochs", EPOCHS_TABLE), ("pfc_readings", PFC_TABLE)):
+    """To 3: epochs under one number instead of three, a checksum in each row, the table of damage,
+    and what `_from_2` does."""
+    for table in ("epochs", "pfc_readings"):
         db.execute(f"ALTER TABLE {table} RENAME TO {table}_1")
+    for definition in (EPOCH_ROWS_TABLE, EPOCHS_VIEW, PFC_TABLE):
         db.execute(definition)
     serials: dict[int, int] = {}
     for session_id, domain, rows in _groups(db, "epochs_1", "session_id, domain, epoch_id"):
@@ -53,6 +63,20 @@ def _from_1(db: sqlite3.Connection) -> None:
     db.execute("DROP TABLE epochs_1")
     db.execute("DROP TABLE pfc_readings_1")
     db.execute(TABLES["damage"])
+
+
+def _from_2(db: sqlite3.Connection) -> None:
+    """To 3: small numbers of an epoch share columns, and the session is read from the row's
+    number. The checksum is over the same values."""
+    db.execute("ALTER TABLE epochs RENAME TO epochs_2")
+    db.execute(EPOCH_ROWS_TABLE)
+    values = {column: " | ".join(f"(({name} & {(1 << bits) - 1}) << {low})"
+                                 for name, (place, low, bits) in PARTS.items() if place == column)
+              for column, _, _ in PARTS.values()}
+    db.execute(f"INSERT INTO epoch_rows SELECT "
+               f"{', '.join(values.get(name, name) for name in ROW_COLUMNS)} FROM epochs_2")
+    db.execute("DROP TABLE epochs_2")
+    db.execute(EPOCHS_VIEW)
 
 
 def _groups(
@@ -88,6 +112,8 @@ def _state(row: dict[str, Any]) -> State:
     return State.FINAL if row["flags"] & 1 and row["reports"] else State.OPEN
 
 
-_STEPS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {1: _from_1}
+_STEPS: Final[dict[int, tuple[Callable[[sqlite3.Connection], None], int]]] = {
+    1: (_from_1, 3), 2: (_from_2, 3)}
+"""Version -> what brings a store of it further, and to which version."""
 OLDEST_VERSION: Final = min(_STEPS)
 """The oldest schema that can be brought up."""

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from .columns import stored_row
 from .reading import Damage, connect_reader, scan
 from .schema import APPLICATION, TABLES
 
@@ -18,6 +19,8 @@ _BESIDE: Final = ("-wal", "-shm")
 MAGIC: Final = b"SQLite format 3\0"
 """How every SQLite file begins."""
 _ROWS: Final = 4096
+_READ_AS: Final = {"epoch_rows": "epochs"}
+"""Tables that are read by another name, which is theirs in older versions too."""
 
 
 def is_store(path: Path) -> bool:
@@ -47,23 +50,30 @@ def rescue(aside: Path, db: sqlite3.Connection, now_ms: int) -> dict[str, int]:
     with closing(connect_reader(aside)) as source:
         for table in TABLES:
             damage: Damage = Counter()
-            kept[table] = _copy(source, db, table, damage)
+            name = _READ_AS.get(table, table)
+            kept[name] = _copy(source, db, table, damage)
             if table != "damage":
                 what = "a part could not be read" if damage else "all that was found"
                 db.execute("INSERT INTO damage (found_ms, file, table_name, rows_kept, what) "
                            "VALUES (?, ?, ?, ?, ?)",
-                           (now_ms, aside.name, table, kept[table], what))
+                           (now_ms, aside.name, name, kept[name], what))
     return kept
 
 
 def _copy(source: sqlite3.Connection, db: sqlite3.Connection, table: str, damage: Damage) -> int:
     count = 0
     rows: list[tuple[Any, ...]] = []
-    for row in scan(source, table, [], damage):
-        rows.append(tuple(row.values()))
-        if len(rows) == _ROWS:
-            count += _insert(db, table, rows)
-            rows = []
+    try:
+        for row in scan(source, _READ_AS.get(table, table), [], damage):
+            try:
+                rows.append(stored_row(row) if table in _READ_AS else tuple(row.values()))
+            except TypeError:
+                continue    # a number that is none
+            if len(rows) == _ROWS:
+                count += _insert(db, table, rows)
+                rows = []
+    except sqlite3.OperationalError:    # the page that tells of the tables is damaged
+        damage[f"part of {table}"] += 1
     return count + _insert(db, table, rows)
 
 

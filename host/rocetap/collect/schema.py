@@ -12,11 +12,12 @@ from typing import Final
 from ..ipfix.records import PFC_READING, SEQUENCE_REPORT
 
 __all__ = [
-    "APPLICATION", "EPOCHS_TABLE", "EPOCH_COLUMNS", "PFC_COLUMNS", "PFC_TABLE", "REPORT_COLUMNS",
-    "ROW_SERIAL_BITS", "SCHEMA", "SCHEMA_VERSION", "TABLES",
+    "APPLICATION", "EPOCHS_VIEW", "EPOCH_COLUMNS", "EPOCH_ROWS_TABLE", "PARTS", "PFC_COLUMNS",
+    "PFC_TABLE", "REPORT_COLUMNS", "ROW_COLUMNS", "ROW_SERIAL_BITS", "SCHEMA", "SCHEMA_VERSION",
+    "TABLES",
 ]
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 APPLICATION: Final = int.from_bytes(b"rtap", "big")
 """`PRAGMA application_id` of a store."""
 
@@ -32,14 +33,44 @@ EPOCH_COLUMNS: Final = ("reports", "missing", "qualifications", "rule", "ended",
 """Further columns of EPOCH; then follow `outcome` and `checksum`."""
 PFC_COLUMNS: Final = tuple(name for name in PFC_READING.names or () if name not in _RESERVED)
 
-_EPOCHS: Final = ", ".join(
+PARTS: Final[dict[str, tuple[str, int, int]]] = {
+    "qp": ("qp_pkey_vid", 0, 32), "pkey": ("qp_pkey_vid", 32, 16), "vid": ("qp_pkey_vid", 48, 16),
+    "cvid": ("cvid_ipv6_window", 0, 16), "ipv6": ("cvid_ipv6_window", 16, 1),
+    "window": ("cvid_ipv6_window", 32, 32),
+    "flags": ("flags_pending", 0, 16), "pending": ("flags_pending", 32, 32),
+    "qualifications": ("ending", 0, 8), "rule": ("ending", 8, 8), "ended": ("ending", 16, 8),
+    "outcome": ("ending", 24, 8),
+}
+"""Small numbers of an epoch that share one integer: name -> column of `epoch_rows`, lowest bit,
+bits. What SQLite and Python do for each value is most of what a row costs."""
+
+_VIEW_COLUMNS: Final = (
+    "id", "session_id", "domain", *REPORT_COLUMNS, *EPOCH_COLUMNS, "outcome", "checksum")
+ROW_COLUMNS: Final = tuple(dict.fromkeys(
+    PARTS[name][0] if name in PARTS else name for name in _VIEW_COLUMNS if name != "session_id"))
+"""Columns of `epoch_rows`."""
+
+
+def _expression(name: str) -> str:
+    """A column of the view `epochs`."""
+    if name == "session_id":
+        return f"id >> {ROW_SERIAL_BITS} AS session_id"
+    if name not in PARTS:
+        return name
+    column, low, bits = PARTS[name]
+    return f"({column} >> {low}) & {(1 << bits) - 1} AS {name}"
+
+
+_ROWS: Final = ", ".join(
     f"{name} {'BLOB' if name in ('source', 'destination') else 'INTEGER'}"
-    for name in (*REPORT_COLUMNS, *EPOCH_COLUMNS, "outcome", "checksum"))
+    for name in ROW_COLUMNS if name != "id")
 _READINGS: Final = ", ".join(f"{name} INTEGER" for name in (*PFC_COLUMNS, "checksum"))
 # No NOT NULL in these two: it costs a quarter of the speed, and the checksum finds as much.
 
-EPOCHS_TABLE: Final = f"""CREATE TABLE epochs (
-    id INTEGER PRIMARY KEY, session_id INTEGER, domain INTEGER, {_EPOCHS});"""
+EPOCH_ROWS_TABLE: Final = f"""CREATE TABLE epoch_rows (
+    id INTEGER PRIMARY KEY, {_ROWS});"""
+EPOCHS_VIEW: Final = f"""CREATE VIEW epochs AS SELECT
+    {", ".join(map(_expression, _VIEW_COLUMNS))} FROM epoch_rows;"""
 PFC_TABLE: Final = f"""CREATE TABLE pfc_readings (
     id INTEGER PRIMARY KEY, session_id INTEGER, domain INTEGER, {_READINGS});"""
 
@@ -47,7 +78,7 @@ TABLES: Final[dict[str, str]] = {
     "sessions": """CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, exporter TEXT NOT NULL, address TEXT NOT NULL, pen INTEGER NOT NULL,
     started_ms INTEGER NOT NULL, ended_ms INTEGER, end_reason TEXT);""",
-    "epochs": EPOCHS_TABLE,
+    "epoch_rows": EPOCH_ROWS_TABLE,
     "pfc_readings": PFC_TABLE,
     "raw_records": """CREATE TABLE raw_records (
     session_id INTEGER NOT NULL, domain INTEGER NOT NULL, epoch_id INTEGER NOT NULL,
@@ -62,8 +93,8 @@ TABLES: Final[dict[str, str]] = {
 """Table -> its definition.
 
 sessions      one Transport Session each; `ended_ms` is NULL while it lasts
-epochs        one epoch each, its latest accepted report and its outcome; `reports` 0: none was
-              accepted, so the counters say nothing
+epoch_rows    one epoch each, its latest accepted report and its outcome; `reports` 0: none was
+              accepted, so the counters say nothing. To be read through the view `epochs`
 pfc_readings  readings as they came; no row means no reading, never zero
 raw_records   records kept as they came: with unassigned flag bits, or what made an epoch invalid
 dropped       what the collector passed over or dropped, by reason: no network fact
@@ -71,6 +102,6 @@ damage        a damaged file that was set aside, and what of it could be kept
 """
 
 SCHEMA: Final = "\n".join([
-    *TABLES.values(), f"PRAGMA application_id = {APPLICATION};",
+    *TABLES.values(), EPOCHS_VIEW, f"PRAGMA application_id = {APPLICATION};",
     f"PRAGMA user_version = {SCHEMA_VERSION};"])
 """An empty store."""

@@ -22,14 +22,14 @@ import numpy as np
 
 from ..errors import RocetapError
 from ..ipfix.records import Records, words
-from .columns import INSERT_PFC, after_session_end, pfc_values, write_epochs
+from .columns import INSERT_PFC, SESSION_END, after_session_end, pfc_values, write_epochs
 from .contexts import as_rows
 from .filters import Filters
 from .migrations import OLDEST_VERSION, migrate
-from .outcomes import EndReason, Outcome
+from .outcomes import Outcome
 from .reading import StoreReader, connect_reader, readable_text
 from .rescue import MAGIC, is_store, rescue, set_aside
-from .schema import APPLICATION, ROW_SERIAL_BITS, SCHEMA, SCHEMA_VERSION
+from .schema import APPLICATION, PARTS, ROW_SERIAL_BITS, SCHEMA, SCHEMA_VERSION
 from .session import Batch
 
 __all__ = ["SqliteStore", "Store", "StoreDamagedError", "StoreError"]
@@ -208,7 +208,7 @@ class SqliteStore:
         """The highest number of a stored epoch of the session."""
         first = session_id << ROW_SERIAL_BITS
         found, = self._db.execute(
-            "SELECT max(id) FROM epochs WHERE id BETWEEN ? AND ?",
+            "SELECT max(id) FROM epoch_rows WHERE id BETWEEN ? AND ?",
             (first, first + (1 << ROW_SERIAL_BITS) - 1)).fetchone()
         return 0 if found is None else int(found) - first
 
@@ -248,15 +248,16 @@ class SqliteStore:
 
     def _end_left_open(self) -> None:
         self._db.create_function("after_session_end", 1, after_session_end)
+        _, low, bits = PARTS["outcome"]
         with self._transaction() as db:
             left = db.execute("SELECT id FROM sessions WHERE ended_ms IS NULL").fetchall()
             for session_id, in left:
                 first = session_id << ROW_SERIAL_BITS
                 db.execute(
-                    "UPDATE epochs SET outcome = ?, ended = ?, checksum = "
-                    "after_session_end(checksum) WHERE outcome = ? AND id BETWEEN ? AND ?",
-                    (Outcome.incomplete, EndReason.session_end, Outcome.open, first,
-                     first + (1 << ROW_SERIAL_BITS) - 1))
+                    "UPDATE epoch_rows SET ending = ending + ?, checksum = "
+                    "after_session_end(checksum) WHERE (ending >> ?) & ? = ? AND id BETWEEN ? "
+                    "AND ?", (SESSION_END, low, (1 << bits) - 1, Outcome.open, first,
+                              first + (1 << ROW_SERIAL_BITS) - 1))
             db.execute("UPDATE sessions SET end_reason = 'collector stopped', ended_ms = "
                        "started_ms WHERE ended_ms IS NULL")
 

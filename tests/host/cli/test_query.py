@@ -284,7 +284,7 @@ def test_damage_is_said(capsys, tmp_path):
     path = tmp_path / "store.db"
     store = SqliteStore(path)
     fill(store, reports(3, flags=0x21))
-    store._db.execute("UPDATE epochs SET requests = requests + 1 WHERE epoch_id = 2")
+    store._db.execute("UPDATE epoch_rows SET requests = requests + 1 WHERE epoch_id = 2")
     store._db.execute("INSERT INTO damage VALUES (1, 2, 'store.db.damaged-1', 'epochs', 3, 'x')")
     store.close()
     out, err = run(capsys, path, "--format", "jsonl")

@@ -3,7 +3,13 @@ import pytest
 
 from rocetap.collect.columns import after_session_end
 from rocetap.collect.filters import Filters
-from rocetap.collect.schema import EPOCH_COLUMNS, PFC_COLUMNS, REPORT_COLUMNS
+from rocetap.collect.schema import (
+    EPOCH_COLUMNS,
+    PARTS,
+    PFC_COLUMNS,
+    REPORT_COLUMNS,
+    ROW_SERIAL_BITS,
+)
 from rocetap.collect.store import SqliteStore
 from support.ipfix_tools import readings, reports
 from support.store_bench import fill
@@ -35,10 +41,17 @@ def test_what_is_written_agrees(store):
 @pytest.mark.parametrize("name", ["session_id", "domain", *REPORT_COLUMNS, *EPOCH_COLUMNS,
                                   "outcome", "checksum"])
 def test_one_changed_value_of_an_epoch_is_found(store, name):
+    column, low, _ = PARTS.get(name, (name, 0, 0))
     change = f"zeroblob(15) || substr({name}, 16)" if name in ("source", "destination") else (
-        f"{name} + 1")
-    row_id = store._db.execute("SELECT id FROM epochs LIMIT 1 OFFSET 20").fetchone()[0]
-    store._db.execute(f"UPDATE epochs SET {name} = {change} WHERE id = {row_id}")
+        f"{column} + {1 << low}")
+    if name == "session_id":
+        column, change = "id", f"id + {1 << ROW_SERIAL_BITS}"
+    row_id, before = store._db.execute(
+        f"SELECT id, {name} FROM epochs LIMIT 1 OFFSET 20").fetchone()
+    store._db.execute(f"UPDATE epoch_rows SET {column} = {change} WHERE id = {row_id}")
+    if name != "session_id":
+        assert store._db.execute(
+            f"SELECT {name} FROM epochs WHERE id = {row_id}").fetchone()[0] != before
     (epochs, _), damage = _read(store)
     assert (len(epochs), damage) == (41, {"epoch": 1})
 
@@ -51,13 +64,13 @@ def test_one_changed_value_of_a_reading_is_found(store, name):
 
 
 def test_an_epoch_under_another_number_is_found(store):
-    store._db.execute("UPDATE epochs SET id = id + 1000 WHERE epoch_id = 7")
+    store._db.execute("UPDATE epoch_rows SET id = id + 1000 WHERE epoch_id = 7")
     assert _read(store)[1] == {"epoch": 1}
 
 
 @pytest.mark.parametrize("value", ["'text'", "1.5", "x'00'"])
 def test_a_value_of_another_type_is_found(store, value):
-    store._db.execute(f"UPDATE epochs SET requests = {value} WHERE epoch_id = 9")
+    store._db.execute(f"UPDATE epoch_rows SET requests = {value} WHERE epoch_id = 9")
     (epochs, _), damage = _read(store)
     assert (len(epochs), damage) == (41, {"epoch": 1})
 

@@ -27,7 +27,8 @@ def _old(version, path):
 def _layout(path):
     db = sqlite3.connect(path)
     tables = {table: db.execute(f"PRAGMA table_xinfo({table})").fetchall()
-              for table, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+              for table, in db.execute("SELECT name FROM sqlite_master")
+              if not table.startswith("sqlite_")}
     numbers = [db.execute(f"PRAGMA {name}").fetchone()[0]
                for name in ("user_version", "application_id")]
     db.close()
@@ -40,7 +41,7 @@ def test_a_store_of_any_older_version_gets_the_schema_of_a_new_one(tmp_path, ver
     SqliteStore(old).close()
     SqliteStore(tmp_path / "new.db").close()
     assert _layout(old) == _layout(tmp_path / "new.db")
-    assert set(_layout(old)[0]) == set(TABLES)
+    assert set(_layout(old)[0]) == {*TABLES, "epochs"}
 
 
 @pytest.fixture
@@ -79,6 +80,40 @@ def test_version_1_keeps_every_value(upgraded):
     assert not reader.damage
 
 
+def test_version_2_keeps_every_value(tmp_path):
+    path = _old(2, tmp_path / "old.db")
+    db = sqlite3.connect(path)
+    db.row_factory = sqlite3.Row
+    before = {row["id"]: dict(row) for row in db.execute("SELECT * FROM epochs")}
+    db.close()
+    assert len(before) == 15
+    store = SqliteStore(path)
+    reader = store.reader()
+    after = {row["id"]: row for row in reader.epochs(Filters())}
+    assert not reader.damage
+    assert {key: {name: row[name] for name in before[key]} for key, row in after.items()} == before
+    assert len(list(reader.pfc(Filters()))) == 8
+    fill(store, reports(3, flags=0x21))
+    assert [row["transportSession"] for row in store.sequence_rows()][-4:] == [3, 4, 4, 4]
+    store.close()
+
+
+def test_a_damaged_store_of_version_2_is_rescued(tmp_path):
+    path = _old(2, tmp_path / "old.db")
+    octets = bytearray(path.read_bytes())
+    at = octets.index(b"probe-1.example")
+    octets[at - 200:at - 100] = bytes(100)
+    path.write_bytes(octets)
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET rootpage = 9999 WHERE name = 'pfc_readings'")
+    db.close()
+    store = SqliteStore(path)
+    assert len(list(store.sequence_rows())) == 15
+    assert (tmp_path / "old.db.damaged-1").exists()
+    store.close()
+
+
 def test_epochs_of_two_domains_and_of_many_rows_keep_apart(tmp_path):
     path = _old(1, tmp_path / "old.db")
     db = sqlite3.connect(path)
@@ -113,7 +148,7 @@ def test_a_reader_does_not_change_an_old_store(tmp_path):
     with pytest.raises(StoreError) as caught:
         SqliteStore(path, read_only=True)
     assert str(caught.value) == (
-        f"store {path}: has schema version 1, this rocetap reads 2; a collector that opens it "
+        f"store {path}: has schema version 1, this rocetap reads 3; a collector that opens it "
         f"brings it up to date")
     assert path.read_bytes() == before
 

@@ -66,6 +66,20 @@ def test_through_a_link_the_file_itself_is_set_aside_and_has_one_writer(whole, t
     assert [one.name for one in tmp_path.iterdir()] == ["data", "link.db"]
 
 
+def test_a_damaged_first_page_keeps_nothing_and_the_collector_starts(whole, tmp_path):
+    def tear(content):
+        content[200:4096] = bytes(3896)
+
+    path = _damaged(whole, tmp_path, tear)
+    store = SqliteStore(path)
+    assert _rows(store)[:2] == ({}, [])
+    assert {row["what"] for row in store.reader().set_aside()} == {"a part could not be read"}
+    assert (tmp_path / "store.db.damaged-1").exists()
+    fill(store, reports(2, flags=0x21))
+    assert len(_rows(store)[0]) == 2
+    store.close()
+
+
 @pytest.mark.parametrize("octets", [1, 50, 100, 4096, 20_000])
 def test_a_cut_tail(whole, tmp_path, octets):
     def cut(content):

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from rocetap.collect.outcomes import EndReason, Outcome, Qualification
-from rocetap.collect.schema import APPLICATION, ROW_SERIAL_BITS, SCHEMA, SCHEMA_VERSION, TABLES
+from rocetap.collect.schema import (
+    APPLICATION,
+    PARTS,
+    ROW_SERIAL_BITS,
+    SCHEMA,
+    SCHEMA_VERSION,
+    TABLES,
+)
 from rocetap.ipfix.wire import PFC_COLUMNS, SEQUENCE_COLUMNS
 from rocetap.spec.flags import SequenceFlag
 
@@ -27,7 +34,7 @@ def db():
     db.close()
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", [*TABLES, "epochs"])
 def test_every_column_is_described_in_its_order(db, table):
     columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
     described = [name for name in _rows(table) if name != "column"]
@@ -36,7 +43,13 @@ def test_every_column_is_described_in_its_order(db, table):
 
 def test_no_table_is_described_that_is_not_there(db):
     tables = {name for name, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert set(SECTIONS) - {"How versions differ"} == tables == set(TABLES)
+    assert set(SECTIONS) - {"How versions differ", "epochs"} == tables == set(TABLES)
+
+
+def test_every_part_of_a_shared_column_is_described():
+    rows = _rows("epoch_rows")
+    for name, (column, low, bits) in PARTS.items():
+        assert f"{name} {low + bits - 1}:{low}" in rows[column]
 
 
 def test_columns_of_elements_name_them():

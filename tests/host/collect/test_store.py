@@ -294,7 +294,7 @@ def test_another_schema_version_is_refused(store, path):
     store.close()
     with pytest.raises(StoreError) as caught:
         SqliteStore(path)
-    assert str(caught.value) == (f"store {path}: has schema version 3, this rocetap reads 2; use "
+    assert str(caught.value) == (f"store {path}: has schema version 4, this rocetap reads 3; use "
                                  f"the rocetap that wrote it")
 
 
