@@ -16,7 +16,8 @@ __all__ = ["Figure", "best", "peak_kib"]
 
 @dataclass(frozen=True)
 class Figure:
-    """`value` in `unit`, CPU time of one core. `ratio`: to the figure named `to`, of this run."""
+    """`value` in `unit`; a CPU second is one of the process's own time on one core. `ratio`: to the
+    figure named `to`, of this run."""
 
     name: str
     value: float
