@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ from rocetap.link.driver import Driver
 from rocetap.link.transport import open_transport
 from rocetap.provisioning import Provisioning
 from rocetap.replay import Progress, simulated_board
+from rocetap.spec.classes import FRAME_CLASSES, FrameClass
+from rocetap.wording import counted
 
 __all__ = ["DemoResult", "run_demo"]
 
@@ -48,11 +51,16 @@ _WAIT_S: Final = 120.0
 
 @dataclass
 class DemoResult:
-    """What the collector stored, by Information Element names, and the daemon's own summary."""
+    """What the collector stored, by Information Element names, the daemon's own summary, and the
+    frames."""
 
     sequence: list[dict[str, Any]]
     pfc: list[dict[str, Any]]
     summary: str
+    offered: int
+    """Frames played into the board."""
+    frames: Counter[FrameClass]
+    """What the board made of them."""
 
 
 class _Gate:
@@ -93,22 +101,23 @@ def run_demo(folder: Path, tell: Callable[[str], None], progress: Progress) -> D
     tell(f"capture generated: {summary.frames} frames; put in: {put_in}")
     with open_capture(str(capture)) as opened:
         plan = discover(opened.batches()).provisioning(64)
-    tell(f"{len(plan.connections)} request streams found and provisioned, W = 64")
+    tell(f"{counted(len(plan.connections), 'request stream')} found and provisioned, W = 64")
     pki.init(folder / "pki", EXPORTER_NAME, COLLECTOR_NAME, days=1)
     tell("development PKI made: an authority, one exporter, one collector")
     board = simulated_board(1, tell)
     store = SqliteStore(folder / "flows.db")
     try:
-        summary_line = asyncio.run(_run(folder, capture, plan, board, store, tell, progress,
-                                        summary.frames))
-        return DemoResult(list(store.sequence_rows()), list(store.pfc_rows()), summary_line)
+        daemon = asyncio.run(_run(folder, capture, plan, board, store, tell, progress,
+                                  summary.frames))
+        return DemoResult(list(store.sequence_rows()), list(store.pfc_rows()), daemon.summary(),
+                          summary.frames, _frames(daemon))
     finally:
         store.close()
         board.close()
 
 
 async def _run(folder: Path, capture: Path, plan: Provisioning, board: Any, store: SqliteStore,
-               tell: Callable[[str], None], progress: Progress, frames: int) -> str:
+               tell: Callable[[str], None], progress: Progress, frames: int) -> Daemon:
     sim_server = importlib.import_module("rocetap_sim.server")
     sim_player = importlib.import_module("rocetap_sim.player")
     gate = _Gate(sim_player.CapturePlayer(lambda: open_capture(str(capture)).batches(), speed=0))
@@ -132,9 +141,16 @@ async def _run(folder: Path, capture: Path, plan: Provisioning, board: Any, stor
             await _watch(daemon, gate, frames, tell, progress)
         finally:
             await collector.stop(drain_s=5.0)
-        return daemon.summary()
+        return daemon
     finally:
         await asyncio.to_thread(served.stop)
+
+
+def _frames(daemon: Daemon) -> Counter[FrameClass]:
+    """The board's classification counters as the daemon read them last."""
+    totals = daemon.hub.board.totals
+    return Counter({kind: totals.get(f"frame_class/0/{index}", 0)
+                    for index, kind in enumerate(FRAME_CLASSES)})
 
 
 async def _watch(daemon: Daemon, gate: _Gate, frames: int, tell: Callable[[str], None],

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["counted"]
+from typing import Any
+
+__all__ = ["as_toml", "counted"]
+
+
+def as_toml(value: Any) -> str:
+    """A value as a TOML file would have it, on one line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"'{value}'" if value.isprintable() and "'" not in value else repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(as_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name} = {as_toml(one)}' for name, one in value.items())}}}"
+    return str(value)
 
 
 def counted(count: int, noun: str) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -227,7 +228,12 @@ def test_the_demonstration(tmp_path):
     assert "profileViolation" in done.stdout
     assert "session accepted, shown by a TLS ticket" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("rocetap: on your own capture: ")
+    assert "5000 frames offered; the board classified 5000 frames: " in done.stderr
     sequence = rows(tmp_path / "demo files" / "flows.db")
+    requests = sum(row["requestPacketTotalCount"] for row in sequence)
+    assert re.search(rf"rocetap: {requests} of \d+ eligible requests stand in the epochs; the "
+                     "others came to a connection that a READ had disabled", done.stderr)
+    assert f"in all {len(sequence)} epochs: {requests} requests; " in done.stdout
     assert {row["outcome"] for row in sequence} == {"complete"}
     with open_capture(str(tmp_path / "demo files" / "sample.pcap")) as capture:
         expected = reference_capture(

@@ -1,6 +1,8 @@
+import datetime
+
 import pytest
 
-from rocetap.wording import counted
+from rocetap.wording import as_toml, counted
 
 
 @pytest.mark.parametrize(("count", "noun", "text"), [
@@ -10,3 +12,11 @@ from rocetap.wording import counted
     (2, "address", "2 addresses")])
 def test_a_number_and_its_noun(count, noun, text):
     assert counted(count, noun) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (True, "true"), ("x", "'x'"), ("it's", '"it\'s"'), ("a\nb", "'a\\nb'"), (1.5, "1.5"),
+    ([1, "a", False], "[1, 'a', false]"), ({"a": {"b": []}}, "{a = {b = []}}"),
+    (datetime.date(2026, 1, 31), "2026-01-31")])
+def test_values_as_in_a_file(value, text):
+    assert as_toml(value) == text

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import os
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -43,6 +44,25 @@ Examples:
 """
 
 
+_USAGE_ERROR: Final[Any] = typer.BadParameter.__mro__[1]
+"""What all wrong uses of a command line are; typer has no public name for it."""
+_INTERRUPTED: Final = 130
+"""128 and SIGINT's number, as shells have it."""
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"rocetap {importlib.metadata.version('rocetap')}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[bool, typer.Option(
+        "--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Options before any command."""
+
+
 def _placeholder(line: str) -> Callable[[], None]:
     def command() -> None:
         raise AssertionError("only the command that runs is loaded, and this is another")
@@ -56,6 +76,7 @@ def make_app(chosen: str | None) -> typer.Typer:
     `rocetap --help` imports nothing of them."""
     app = typer.Typer(help=_HELP, no_args_is_help=True, add_completion=False,
                       pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.callback()(_options)
     for name, line in COMMANDS.items():
         if name != chosen:
             app.command(name, short_help=line)(_placeholder(line))
@@ -71,17 +92,23 @@ def make_app(chosen: str | None) -> typer.Typer:
 def main(arguments: list[str] | None = None) -> None:
     """Runs a command and leaves the process with its exit code.
 
-    A RocetapError becomes a line on stderr for each line of its text, and output that cannot be
-    written becomes one; anything else that comes this far is a fault of this program and keeps its
-    traceback.
+    A RocetapError becomes a line on stderr for each line of its text; a wrong use of the command
+    line, and output that cannot be written, become one; anything else that comes this far is a
+    fault of this program and keeps its traceback.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     try:
         try:
-            make_app(chosen)(arguments, prog_name="rocetap")
+            code = make_app(chosen)(arguments, prog_name="rocetap", standalone_mode=False)
         finally:
             sys.stdout.flush()
+    except _USAGE_ERROR as error:
+        print(_usage(error), file=sys.stderr)
+        sys.exit(2)
+    except typer.Abort:
+        print("rocetap: interrupted", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
     except RocetapError as error:
         for line in str(error).splitlines():
             print(f"rocetap: error: {line}", file=sys.stderr)
@@ -93,3 +120,17 @@ def main(arguments: list[str] | None = None) -> None:
               "there, or write somewhere else", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)    # or the end of the process tries again
         sys.exit(2)
+    else:
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with the command line, and where to read on; without any argument the help."""
+    text = error.format_message().rstrip(".")
+    if text.startswith("Usage:"):
+        return str(error.format_message())
+    text = text.replace("Value error, ", "").replace("Input should be", "must be")
+    text = text[:1].lower() + text[1:]
+    text = " ".join(text.replace(". Did", "; did").split())
+    where = error.ctx.command_path if error.ctx is not None else "rocetap"
+    return f"rocetap: error: {text}{' See' if text.endswith('?') else '; see'} {where} --help"

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from rocetap.cli.output import print_records
 from rocetap.cli.progress import shown_progress
 from rocetap.errors import RocetapError
 
@@ -126,17 +127,8 @@ def print_figures(figures: list[Any], *, as_json: bool) -> None:
         for figure in figures:
             sys.stdout.write(json.dumps(vars(figure)) + "\n")
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD)
-    for name in ("figure", "value", "unit", "ratio", "to", "to reach"):
-        table.add_column(name, justify="right" if name in ("value", "ratio") else "left")
-    for figure in figures:
-        reach = "" if figure.reach is None else f"{figure.reach:,.0f}"
-        table.add_row(figure.name, f"{figure.value:,.0f}", figure.unit,
-                      "" if figure.ratio is None else f"{figure.ratio:.2f}", figure.to or "",
-                      reach)
-    width = None if sys.stdout.isatty() else 200
-    Console(width=width, highlight=False).print(table)
+    print_records("figures of this machine", [{
+        "figure": figure.name, "value": f"{figure.value:,.0f}", "unit": figure.unit,
+        "ratio": None if figure.ratio is None else f"{figure.ratio:.2f}", "to": figure.to,
+        "to reach": None if figure.reach is None else f"{figure.reach:,.0f}"}
+        for figure in figures])

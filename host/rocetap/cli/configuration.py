@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rocetap.errors import RocetapError
+from rocetap.wording import as_toml
 
 __all__ = ["ConfigurationError", "Setting", "address", "load", "number"]
 
@@ -125,7 +126,7 @@ def _wrong(one: Setting, place: str, value: Any, table: _Table | None) -> list[s
         return [f"{place} is empty; give a text or leave it out"]
     wrong = one.check(value)
     if wrong is not None:
-        return [f"{place} is {value}, {wrong}"]
+        return [f"{place} is {as_toml(value) if one.kind is list else value}, {wrong}"]
     if one.kind is not list:
         return []
     found = []
@@ -178,7 +179,7 @@ class _Table:
                 advice = f"is {near[0]} meant?" if near else f"known are {', '.join(known)}"
                 problems.append(f"{self._at(name)}: unknown setting {name!r}; {advice}")
             elif not _is_kind(known[name].kind, value):
-                problems.append(f"{self._at(name)}: {name} is {value!r}, must be "
+                problems.append(f"{self._at(name)}: {name} is {as_toml(value)}, must be "
                                 f"{_KINDS[known[name].kind]}")
                 self.values[name] = None
             else:

@@ -15,9 +15,11 @@ from typing import Annotated
 import typer
 
 from rocetap.cli.common import one_line_errors
-from rocetap.cli.output import note, print_tables
+from rocetap.cli.output import frame_line, note, print_tables
 from rocetap.cli.progress import shown_progress
 from rocetap.errors import RocetapError
+from rocetap.spec.classes import FrameClass
+from rocetap.wording import counted
 
 __all__ = ["demo"]
 
@@ -45,6 +47,12 @@ def demo(
         with shown_progress() as progress:
             result = run_demo(folder, note, progress)
         print_tables(result.sequence, result.pfc)
+    note(f"{counted(result.offered, 'frame')} offered; the board classified "
+         f"{frame_line(result.frames)}")
+    eligible = result.frames[FrameClass.ELIGIBLE_REQUEST]
+    requests = sum(row.get("requestPacketTotalCount", 0) for row in result.sequence)
+    note(f"{requests} of {counted(eligible, 'eligible request')} stand in the epochs"
+         + "; the others came to a connection that a READ had disabled" * (requests < eligible))
     note(result.summary)
     if keep is not None:
         note(f"files are in {keep}: sample.pcap, pki, flows.db")

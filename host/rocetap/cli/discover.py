@@ -14,6 +14,7 @@ from rocetap.capture.frames import FrameBatch
 from rocetap.capture.reading import open_capture
 from rocetap.files import refuse_existing, refuse_input, write_whole
 from rocetap.provisioning import Connection, Provisioning, connection_text, provisioning_text
+from rocetap.wording import counted
 
 __all__ = ["discover", "discovery_text"]
 
@@ -86,7 +87,8 @@ def discovery_text(found: discovery.Discovery, window: int) -> str:
 
 
 def _entry(stream: discovery.Stream, connection: Connection) -> str:
-    text = f"# {stream.requests} SEND and WRITE packets\n" + connection_text(connection)
+    text = (f"# {counted(stream.requests, 'SEND and WRITE packet')}\n"
+            + connection_text(connection))
     if not stream.outside:
         return text
     seen = ", ".join(f"{count} of {discovery.opcode_name(code)}"
@@ -97,5 +99,7 @@ def _entry(stream: discovery.Stream, connection: Connection) -> str:
 
 def _line(name: str, found: discovery.Discovery) -> str:
     outside = sum(1 for stream in found.streams if stream.outside)
-    return (f"{name}: {found.frames} frames, {found.roce_packets} RoCEv2 packets, "
-            f"{len(found.streams)} request streams, {outside} of them outside the profile")
+    return (f"{name}: {counted(found.frames, 'frame')}, "
+            f"{counted(found.roce_packets, 'RoCEv2 packet')}, "
+            f"{counted(len(found.streams), 'request stream')}, {outside} of them outside the "
+            "profile")

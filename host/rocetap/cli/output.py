@@ -14,8 +14,9 @@ from rich.table import Table
 
 from rocetap.spec.classes import FrameClass
 from rocetap.spec.flags import SequenceFlag, flag_names
+from rocetap.wording import counted
 
-__all__ = ["frame_line", "note", "print_jsonl", "print_tables"]
+__all__ = ["frame_line", "note", "print_jsonl", "print_records", "print_tables"]
 
 _COUNTERS = {
     "requests": "requestPacketTotalCount", "skipped": "skippedPsnTotalCount",
@@ -68,6 +69,8 @@ def print_tables(sequence: list[dict[str, Any]], pfc: list[dict[str, Any]],
     console = Console(file=stream, width=width, highlight=False)
     wide = console.width >= _WIDE_ENOUGH
     console.print(_sequence_table(sequence) if wide else _narrow_table(sequence))
+    if len(sequence) > 1:
+        console.print(_totals(sequence))
     flags = 0
     for row in sequence:
         flags |= row.get("rdmaSequenceFlags", 0)
@@ -107,6 +110,54 @@ def _narrow_table(rows: list[dict[str, Any]]) -> Table:
                  " ".join(name for name in names if name), *_flags(row).split()]
         table.add_row("\n".join(lines), *_counters(row))
     return table
+
+
+def _totals(rows: list[dict[str, Any]]) -> str:
+    """All epochs together: as each of them, skipped = filled + expired + abandoned + pending."""
+    sums = {heading: sum(row.get(element, 0) for row in rows)
+            for heading, element in _COUNTERS.items()}
+    return (f"in all {counted(len(rows), 'epoch')}: {counted(sums['requests'], 'request')}; "
+            f"{sums['skipped']} skipped = {sums['filled']} filled + {sums['expired']} expired + "
+            f"{sums['abandoned']} abandoned + {sums['pending']} pending; "
+            f"{sums['repeated']} repeated, {sums['late']} late")
+
+
+def print_records(title: str, rows: list[dict[str, Any]], stream: TextIO | None = None,
+                  width: int | None = None) -> None:
+    """Rows that are all alike: a column for each name, or, where these do not fit into `width`,
+    a line for each value."""
+    stream = stream or sys.stdout
+    if width is None and not stream.isatty():
+        width = _WIDTH_OF_A_FILE
+    console = Console(file=stream, width=width, highlight=False)
+    names = list(dict.fromkeys(name for row in rows for name in row if name != "record"))
+    needed = sum(max(len(name), *(len(_cell(row, name)) for row in rows)) + 2 for name in names)
+    if not rows:
+        console.print(f"{title}: none")
+        return
+    if needed <= console.width:
+        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for name in names:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*(_cell(row, name) for name in names))
+        console.print(table)
+        return
+    console.print(title, style="italic")
+    for row in rows:
+        table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for name in names:
+            if _cell(row, name):
+                table.add_row(name, _cell(row, name))
+        console.print(table)
+        console.print()
+
+
+def _cell(row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    return "" if value is None else str(value)
 
 
 def _ends(row: dict[str, Any]) -> tuple[str, str]:
@@ -160,4 +211,4 @@ def _pfc_table(rows: list[dict[str, Any]]) -> Table:
 def frame_line(frames: Counter[FrameClass]) -> str:
     """What the board made of the frames, in one line."""
     parts = [f"{count} {kind.name.lower()}" for kind, count in sorted(frames.items()) if count]
-    return f"{sum(frames.values())} frames: {', '.join(parts) or 'none'}"
+    return f"{counted(sum(frames.values()), 'frame')}: {', '.join(parts) or 'none'}"

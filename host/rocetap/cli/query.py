@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, TextIO
 import typer
 
 from rocetap.cli.common import one_line_errors
-from rocetap.cli.output import note, print_jsonl, print_tables
+from rocetap.cli.output import note, print_jsonl, print_records, print_tables
 from rocetap.cli.progress import shown_progress
 from rocetap.errors import RocetapError
 from rocetap.files import refuse_input, written
@@ -338,22 +338,7 @@ def _tables(rows: dict[str, list[dict[str, Any]]], stream: TextIO, counts: Count
         print_tables(rows["sequence"], rows.get("pfc", []), stream)
     for kind, some in rows.items():
         if kind != "sequence" and not (kind == "pfc" and "sequence" in rows):
-            _plain_table(kind, some, stream)
-
-
-def _plain_table(kind: str, rows: list[dict[str, Any]], stream: TextIO) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
-    table = Table(title=kind, title_justify="left", box=SIMPLE_HEAD)
-    names = list(dict.fromkeys(name for row in rows for name in row if name != "record"))
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(str(row.get(name, "")) for name in names))
-    console.print(table)
+            print_records(kind, some, stream)
 
 
 def _csv(kind: str, rows: Iterable[dict[str, Any]], stream: TextIO) -> None:
@@ -392,8 +377,8 @@ def _say_outcomes(counts: Counter[str]) -> None:
     total = sum(counts.values())
     parts = [f"{counts[name]} {name}" for name in ("incomplete", "invalid", "open") if counts[name]]
     if parts:
-        note(f"of {total} epochs shown {', '.join(parts)}: their counters do not cover the whole "
-             f"epoch")
+        note(f"of {counted(total, 'epoch')} shown {', '.join(parts)}: their counters do not cover "
+             f"the whole epoch")
 
 
 def _say_last_reports(reader: Any, filters: Any) -> None:

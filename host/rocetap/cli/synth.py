@@ -10,6 +10,7 @@ import typer
 
 from rocetap.capture.synth import SynthSettings, SynthSummary, write_synthetic
 from rocetap.capture.traffic import Impairments
+from rocetap.wording import counted
 
 __all__ = ["synth"]
 
@@ -63,4 +64,4 @@ def _line(out: Path, summary: SynthSummary) -> str:
     kinds = ", ".join(f"{count} {kind}" for kind, count in summary.kinds.most_common())
     done = ", ".join(f"{summary.done[name]} {name}"
                      for name in ("missing", "repeated", "late", "jumps", "reads"))
-    return f"{out}: {summary.frames} frames ({kinds}); put in: {done}"
+    return f"{out}: {counted(summary.frames, 'frame')} ({kinds}); put in: {done}"

@@ -22,6 +22,7 @@ from rocetap.spec.classes import FRAME_CLASSES
 from rocetap.spec.fingerprint import layout_hash
 from rocetap.spec.records import RECORD_FIELDS
 from rocetap.spec.registers import BANKS, LAYOUT_VERSION, MAX_PORTS, REGISTERS, Register
+from rocetap.wording import counted
 
 __all__ = ["map_lines", "verilog"]
 
@@ -188,4 +189,4 @@ def verilog(
     except verilog_module.VerilogError as error:
         raise RocetapError(str(error)) from None
     write_whole(output, _header(top, options) + text)
-    print(f"{output}: module {top}, {len(text.splitlines())} lines", file=sys.stderr)
+    print(f"{output}: module {top}, {counted(len(text.splitlines()), 'line')}", file=sys.stderr)

@@ -22,6 +22,7 @@ from rocetap.link.records import RecordArray
 from rocetap.provisioning import Provisioning
 from rocetap.spec.flags import SequenceFlag
 from rocetap.spec.records import RecordKind
+from rocetap.wording import counted
 
 __all__ = ["BoardLoop"]
 
@@ -68,8 +69,9 @@ class BoardLoop:
             if hub.book is not None:
                 hub.book.board_restarted()
                 self._tell_placements(hub.book)
-        line = (f"board ready: {len(board.placements)} connections, {info.connections} contexts, "
-                f"{info.ports} ports" + "; it was reset since" * restarted)
+        line = (f"board ready: {counted(len(board.placements), 'connection')}, "
+                f"{counted(info.connections, 'context')}, {counted(info.ports, 'port')}"
+                + "; it was reset since" * restarted)
         if not hub.states.good("board", line):
             LOG.info("%s", line, extra={"fields": {"what": "board"}})
         hub.board_is_up.set()

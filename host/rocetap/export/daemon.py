@@ -22,6 +22,7 @@ from rocetap.export.sessionloop import SessionLoop
 from rocetap.export.watch import FileWatch
 from rocetap.link.driver import Driver
 from rocetap.provisioning import Provisioning
+from rocetap.wording import counted
 
 __all__ = ["Daemon"]
 
@@ -92,6 +93,8 @@ class Daemon:
         """One line for the end: what became of the records."""
         counts, drops = self.hub.statistics, self.hub.drops
         dropped = ", ".join(f"{reason} {count}" for reason, count in sorted(drops.items()))
-        return (f"{counts.sent} reports and {counts.readings_sent} PFC readings sent in "
-                f"{counts.sessions} sessions, {counts.in_doubt} in doubt; records dropped: "
+        return (f"{counted(counts.sent, 'report')} and "
+                f"{counted(counts.readings_sent, 'PFC reading')} sent in "
+                f"{counted(counts.sessions, 'session')}, {counts.in_doubt} in doubt; "
+                "records dropped: "
                 f"{dropped or 'none'}")

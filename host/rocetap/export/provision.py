@@ -16,6 +16,7 @@ from rocetap.link.driver import BoardInfo, Driver
 from rocetap.link.table import ConnectionTable, apply_writes
 from rocetap.provisioning import Connection, Provisioning
 from rocetap.spec.registers import OperationKind
+from rocetap.wording import counted
 
 __all__ = ["BoardTooSmallError", "Placement", "Provisioner", "check_fits"]
 
@@ -41,13 +42,13 @@ def check_fits(board: BoardInfo, provisioning: Provisioning) -> None:
     connections = provisioning.connections
     if len(connections) > board.connections:
         raise BoardTooSmallError(
-            f"{len(connections)} connections, but the board has contexts for "
+            f"{counted(len(connections), 'connection')}, but the board has contexts for "
             f"{board.connections}: leave some out of the provisioning, or use a board built "
             "for more")
     if len(provisioning.ports) > board.ports:
         raise BoardTooSmallError(
-            f"{len(provisioning.ports)} ports, but the board has {board.ports}: leave some "
-            "out of the provisioning, or use a board built for more")
+            f"{counted(len(provisioning.ports), 'port')}, but the board has {board.ports}: leave "
+            "some out of the provisioning, or use a board built for more")
     widest = max((one.window for one in connections), default=1)
     if widest > board.max_window:
         raise BoardTooSmallError(

@@ -394,7 +394,7 @@ class Driver:
     @staticmethod
     def _check_kind(kind: OperationKind, allowed: tuple[OperationKind, ...]) -> None:
         if kind not in allowed:
-            raise LinkLocalError(f"operation kind is {kind!r}, must be "
+            raise LinkLocalError(f"operation kind is {getattr(kind, 'name', kind)}, must be "
                                  f"{', '.join(item.name for item in allowed)}")
 
     def _check_context(self, name: str, context: int) -> None:

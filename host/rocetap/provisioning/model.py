@@ -9,6 +9,7 @@ from ipaddress import IPv4Address, IPv6Address
 from rocetap.errors import RocetapError
 from rocetap.spec.keys import pack_key
 from rocetap.spec.registers import MAX_PORTS
+from rocetap.wording import as_toml
 
 __all__ = [
     "LIMITS", "MAX_WINDOW", "Address", "Connection", "Port", "Provisioning", "ProvisioningError",
@@ -46,7 +47,7 @@ def check_number(name: str, value: object) -> str | None:
     """Why `value` cannot be the number `name`, or None."""
     least, most = LIMITS[name]
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        return f"{name} is {value!r}, must be a whole number from {least} to {most}"
+        return f"{name} is {as_toml(value)}, must be a whole number from {least} to {most}"
     return None
 
 
@@ -67,7 +68,8 @@ class Port:
     def __post_init__(self) -> None:
         _check(self, "interface")
         if not isinstance(self.name, str) or not self.name:
-            raise ProvisioningError([f"name is {self.name!r}, must be a text that is not empty"])
+            raise ProvisioningError(
+                [f"name is {as_toml(self.name)}, must be a text that is not empty"])
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from rocetap.spec.registers import MAX_PORTS
+from rocetap.wording import as_toml
 
 from .model import LIMITS, Connection, Port, Provisioning, ProvisioningError, check_number, twice
 
@@ -119,8 +120,8 @@ class _Reader:
             good &= self._good("interface", table["interface"], where)
         if "name" in table and not (isinstance(table["name"], str) and table["name"]):
             good = False
-            self._problem(where, "name", f"name is {table['name']!r}, must be a text that is not "
-                                         f"empty")
+            self._problem(where, "name", f"name is {as_toml(table['name'])}, must be a text that "
+                                         f"is not empty")
         return Port(table["name"], table["interface"]) if good else None
 
     def _connection(self, table: dict[str, Any], defaults: dict[str, Any],
@@ -191,9 +192,9 @@ class _Reader:
             problem = check_number(key, value)
         elif key == "generation_verified":
             if not isinstance(value, bool):
-                problem = f"{key} is {value!r}, must be true or false"
+                problem = f"{key} is {as_toml(value)}, must be true or false"
         elif not _is_address(value):
-            problem = f"{key} is {value!r}, must be an IPv4 or IPv6 address in quotes"
+            problem = f"{key} is {as_toml(value)}, must be an IPv4 or IPv6 address in quotes"
         if problem:
             self._problem(where, key, problem)
         return problem is None

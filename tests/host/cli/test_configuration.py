@@ -127,7 +127,7 @@ zzz = "red"
         f"{file}:9: unknown table 'export2', known are export, collect",
         f"{file}:4: unknown setting 'bord'; is board meant?",
         f"{file}:5: pki is 3, must be a text in quotes",
-        f"{file}:7: domain is True, must be a whole number",
+        f"{file}:7: domain is true, must be a whole number",
         f"{file}:8: unknown setting 'zzz'; known are board, pki, provision, interval, domain, "
         "allow, collector, verbose",
         f"no board: give --board or ROCETAP_BOARD, or board in [export] of {file}",

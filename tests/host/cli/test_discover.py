@@ -54,7 +54,7 @@ destination_qp = 0x000012
 partition_key = 0xffff
 window = 128
 
-# 1 SEND and WRITE packets
+# 1 SEND and WRITE packet
 [[connection]]
 source = "2001:db8::1"
 destination = "2001:db8::2"
@@ -65,7 +65,7 @@ inner_vlan = 6
 window = 128
 
 # Left out, as it is outside the profile: 1 of RDMA_READ_REQUEST (0x0c), 1 of opcode 0x19
-# 1 SEND and WRITE packets
+# 1 SEND and WRITE packet
 # [[connection]]
 # source = "192.0.2.1"
 # destination = "198.51.100.2"

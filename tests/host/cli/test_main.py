@@ -1,5 +1,6 @@
 """The command line as a whole: help that is quick, errors that are one line."""
 
+import importlib.metadata
 import subprocess
 import sys
 
@@ -42,11 +43,32 @@ def test_without_arguments_the_help_is_shown():
     assert "Commands:" in run().stdout + run().stderr
 
 
-def test_an_unknown_command_is_told_and_fails():
+@pytest.mark.parametrize(("arguments", "line"), [
+    (["zzz"], "no such command 'zzz'; see rocetap --help"),
+    (["--zzz"], "no such option: --zzz; see rocetap --help"),
+    (["query"], "missing argument 'store'; see rocetap query --help"),
+    (["query", "x", "--format", "y"], "invalid value for '--format': 'y' is not one of 'table', "
+                                      "'jsonl', 'csv', 'ipfix'; see rocetap query --help"),
+    (["bench", "host", "--scale", "0"], "invalid value for '--scale': must be greater than or "
+                                        "equal to 0.01; see rocetap bench host --help"),
+    (["pki", "init"], "missing option '--dir'; see rocetap pki init --help"),
+])
+def test_a_wrong_use_is_one_line_and_fails(arguments, line):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"rocetap: error: {line}\n")
+
+
+def test_a_command_that_is_nearly_one_is_named():
     done = run("replai")
     assert done.returncode == 2
-    assert "No such command 'replai'" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "'replay'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_version():
+    done = run("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"rocetap {importlib.metadata.version('rocetap')}\n"
 
 
 @pytest.mark.parametrize(("error", "code", "lines"), [

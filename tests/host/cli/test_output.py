@@ -4,7 +4,7 @@ import io
 import json
 from collections import Counter
 
-from rocetap.cli.output import frame_line, print_jsonl, print_tables
+from rocetap.cli.output import frame_line, print_jsonl, print_records, print_tables
 from rocetap.spec.classes import FrameClass
 
 SEQUENCE = {
@@ -45,6 +45,46 @@ def test_every_counter_stands_under_its_heading():
         "abandoned": "4", "pending": "5", "repeated": "6", "late": "8",
         "flags": "finalEpoch profileViolation serialDiscontinuity generationUnverified",
         "outcome": "invalid (totals_decreased) closureFlag"}
+
+
+def test_several_epochs_have_a_line_of_totals():
+    other = SEQUENCE | {"requestPacketTotalCount": 1, "skippedPsnTotalCount": 14,
+                        "filledPsnTotalCount": 13}
+    bare = {name: value for name, value in SEQUENCE.items() if not name.endswith("Count")}
+    for width in (80, 200):
+        text = " ".join(table([SEQUENCE, other, bare], width=width).split())
+        assert ("in all 3 epochs: 701 requests; 15 skipped = 15 filled + 6 expired + 8 abandoned + "
+                "10 pending; 12 repeated, 16 late") in text
+    assert "in all" not in table([SEQUENCE])
+
+
+RECORDS = [{"record": "dropped", "reason": "epoch.invalid", "count": 12, "exporter": "probe"},
+           {"record": "dropped", "reason": "x" * 70, "count": 1, "exporter": None}]
+
+
+def test_records_are_a_table_where_they_fit():
+    stream = io.StringIO()
+    print_records("dropped", RECORDS, stream, 120)
+    title, _, heading, _, first, second, *_ = stream.getvalue().splitlines()
+    assert title.strip() == "dropped"
+    assert heading.split() == ["reason", "count", "exporter"]
+    assert first.split() == ["epoch.invalid", "12", "probe"]
+    assert second.split() == ["x" * 70, "1"]
+
+
+def test_records_that_do_not_fit_are_a_line_for_each_value():
+    stream = io.StringIO()
+    print_records("dropped", RECORDS, stream, 80)
+    lines = [line.split() for line in stream.getvalue().splitlines()]
+    assert lines == [["dropped"], ["reason", "epoch.invalid"], ["count", "12"],
+                     ["exporter", "probe"], [], ["reason", "x" * 70], ["count", "1"], []]
+    assert max(map(len, stream.getvalue().splitlines())) <= 80
+
+
+def test_no_records_are_a_line():
+    stream = io.StringIO()
+    print_records("raw", [], stream, 80)
+    assert stream.getvalue() == "raw: none\n"
 
 
 def test_an_epoch_without_an_accepted_report_shows_no_counter_as_zero():

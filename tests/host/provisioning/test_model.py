@@ -8,6 +8,7 @@ import pytest
 
 from rocetap.provisioning import Connection, Port, Provisioning, ProvisioningError
 from rocetap.spec.keys import unpack_key
+from rocetap.wording import as_toml
 
 A4, B4 = ip_address("192.0.2.1"), ip_address("198.51.100.2")
 A6, B6 = ip_address("2001:db8::1"), ip_address("2001:db8::2")
@@ -42,7 +43,7 @@ def test_limits_of_a_connection(field, good, bad):
         assert getattr(Connection(A4, B4, **{"destination_qp": 1, field: value}), field) == value
     for value in bad:
         assert problems(Connection, A4, B4, **{"destination_qp": 1, field: value}) == [
-            f"{field} is {value!r}, must be a whole number from {int(field == 'window')} to "
+            f"{field} is {as_toml(value)}, must be a whole number from {int(field == 'window')} to "
             f"{limits[field]}"]
 
 

@@ -78,7 +78,7 @@ def test_an_empty_file_and_the_documented_example():
     ("\nobservation_domian = 4\n", [
         "f.toml:2: unknown setting 'observation_domian'; is observation_domain meant?"]),
     ("observation_point = true\n", [
-        "f.toml:1: observation_point is True, must be a whole number from 0 to "
+        "f.toml:1: observation_point is true, must be a whole number from 0 to "
         "18446744073709551615"]),
     ("connection = 3\n", ["f.toml:1: connection must be tables; write [[connection]]"]),
     ("defaults = 3\n", ["f.toml:1: defaults must be a table; write [defaults]"]),
