@@ -8,9 +8,11 @@ from .counters import Counters
 from .fifo import SnapshotFifo
 from .layouts import RegisterBus, frame_stream, record_stream
 from .link.link import HostLink
+from .mac.gate import FrameGate
 from .merge import VerdictMerge
 from .operations import OperationArbiter, Sweep
 from .parser import Parser
+from .player import FramePlayer
 from .registers import RegisterFile
 from .sent import SentPfc
 from .table import ConnectionTable
@@ -28,18 +30,21 @@ class Probe(wiring.Component):
     traffic passes at line rate, with more see :mod:`.wide`); ``records``, depth of the snapshot
     FIFO; ``has_fcs``, whether frames end with their FCS; ``link``, whether the host comes over the
     link; ``vxlan``, whether frames in VXLAN are parsed (:class:`.parser.Parser`); ``transmit``,
-    whether transmitted PFC frames are counted.
+    whether transmitted PFC frames are counted; ``selftest``, whether the host may play frames into
+    a port in place of its own (:class:`.player.FramePlayer`); what comes on that port meanwhile is
+    kept back, and a capture discontinuity if there was anything.
 
     Ports: ``frames``: one stream a port, always taken. ``time``: ns, the arrival time of a frame's
     first beat and the board's clock. ``link_rx`` and ``link_tx``: octets from and to the host; in
     their place without link ``bus``, the registers, and ``records``, the snapshot FIFO's head.
     ``sent``, with ``transmit``: for each port the frames that its MAC has emitted, of which good
     PFC frames are counted and nothing else is (:class:`.sent.SentPfc`).
-    ``snapshot_level`` and ``snapshot_room``: records waiting, and places left.
+    ``snapshot_level`` and ``snapshot_room``: records waiting, and places left. ``port_state``: the
+    register of that name, from the MACs.
     """
 
     def __init__(self, *, bus_bytes=8, ports=1, connections=1024, word=256, words=1, records=512,
-                 has_fcs=True, link=True, vxlan=False, transmit=False):
+                 has_fcs=True, link=True, vxlan=False, transmit=False, selftest=None):
         self.bus_bytes = bus_bytes
         self.ports = ports
         self.connections = connections
@@ -50,6 +55,9 @@ class Probe(wiring.Component):
         self.link = link
         self.vxlan = vxlan
         self.transmit = transmit
+        self.selftest = has_fcs and link if selftest is None else selftest
+        if self.selftest and not has_fcs:
+            raise ValueError("selftest is True and has_fcs False: the frames it plays have an FCS")
         host = {
             "link_rx": In(stream.Signature(8)),
             "link_tx": Out(stream.Signature(8)),
@@ -60,6 +68,7 @@ class Probe(wiring.Component):
         super().__init__({
             "frames": In(frame_stream(bus_bytes)).array(ports),
             "time": In(64),
+            "port_state": In(64),
             **({"sent": In(frame_stream(bus_bytes)).array(ports)} if transmit else {}),
             **host,
             "snapshot_level": Out(16),
@@ -80,15 +89,18 @@ class Probe(wiring.Component):
         m.submodules.counters = counters = Counters(self.ports)
         m.submodules.registers = registers = RegisterFile(
             connections=c, word=self.word * self.words, ports=self.ports, bus_bytes=n,
-            counter_latency=Counters.latency, vxlan=self.vxlan, transmitted=self.transmit)
+            counter_latency=Counters.latency, vxlan=self.vxlan, transmitted=self.transmit,
+            selftest=self.selftest)
+        inputs, time = self._with_selftest(m, registers) if self.selftest else (
+            [flipped(frames) for frames in self.frames], self.time)
 
         # Frames to verdicts to operations to records to the link.
         for port in range(self.ports):
             m.submodules[f"parser{port}"] = parser = Parser(
                 n, has_fcs=self.has_fcs, vxlan=self.vxlan)
-            connect(m, flipped(self.frames[port]), parser.frames)
+            connect(m, inputs[port], parser.frames)
             m.d.comb += [
-                parser.time.eq(self.time),
+                parser.time.eq(time),
                 parser.cfg_check_icrc.eq(registers.cfg_check_icrc),
                 merge.inputs[port].valid.eq(parser.verdicts.valid),
                 merge.inputs[port].payload.eq(parser.verdicts.payload),
@@ -144,7 +156,35 @@ class Probe(wiring.Component):
             registers.records_dropped.eq(fifo.dropped),
             registers.snapshot_level.eq(fifo.level),
             registers.missed.eq(table.missed),
+            registers.port_state.eq(self.port_state),
             self.snapshot_level.eq(fifo.level),
             self.snapshot_room.eq(self.depth - fifo.level),
         ]
         return m
+
+    def _with_selftest(self, m, registers):
+        """The ports' frames, or what is played in their place, and the time that goes with them."""
+        m.submodules.player = player = FramePlayer(self.bus_bytes)
+        m.d.comb += [
+            *(getattr(player, name).eq(getattr(registers, f"selftest_{name}"))
+              for name in ("write", "index", "word", "start", "octets", "times", "wrong_fcs",
+                           "mac_error")),
+            registers.selftest_busy.eq(player.busy),
+        ]
+        inputs = []
+        for port in range(self.ports):
+            m.submodules[f"gate{port}"] = gate = FrameGate(self.bus_bytes, announces=False)
+            chosen = frame_stream(self.bus_bytes).create(path=(f"chosen{port}",))
+            plays, shown = Signal(name=f"plays{port}"), Signal(name=f"shown{port}")
+            connect(m, flipped(self.frames[port]), gate.i)
+            m.d.sync += [plays.eq(player.busy & (registers.selftest_port == port)), shown.eq(plays)]
+            m.d.comb += [
+                gate.open.eq(~plays),
+                chosen.valid.eq(Mux(shown, player.frames.valid, gate.o.valid)),
+                chosen.payload.eq(Mux(shown, player.frames.payload, gate.o.payload)),
+            ]
+            inputs.append(chosen)
+        time = Signal(64)
+        assert FrameGate.LATENCY == 1
+        m.d.sync += time.eq(self.time)
+        return inputs, time

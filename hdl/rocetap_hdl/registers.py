@@ -12,6 +12,7 @@ from rocetap.spec.registers import (
     LAYOUT_VERSION,
     MAGIC,
     REGISTERS,
+    SELFTEST_WORDS,
     OperationKind,
 )
 from rocetap.spec.wire import Status
@@ -37,11 +38,13 @@ class RegisterFile(wiring.Component):
 
     Refused (Status.REFUSED, nothing done): an operation of unknown kind or for a context that does
     not exist, PROVISION with a window of 0 or beyond ``word``, a sweep while one runs or over
-    contexts that do not exist, a commit to a slot, way or context that does not exist.
+    contexts that do not exist, a commit to a slot, way or context that does not exist, a self-test
+    while one plays or with a port, size or number of times that cannot be. Without ``selftest`` its
+    registers do not exist.
     """
 
     def __init__(self, *, connections, word, ports, bus_bytes, counter_latency, vxlan=False,
-                 transmitted=False):
+                 transmitted=False, selftest=False):
         self.connections = connections
         self.word = word
         self.ports = ports
@@ -49,6 +52,7 @@ class RegisterFile(wiring.Component):
         self.counter_latency = counter_latency
         self.vxlan = vxlan
         self.transmitted = transmitted
+        self.selftest = selftest
         self.slots = slots_for(connections)
         context_bits = max(1, (connections - 1).bit_length())
         host = wiring.Signature({
@@ -67,6 +71,7 @@ class RegisterFile(wiring.Component):
             "counter_index": Out(5),
             "counter_value": In(64),
             "missed": In(1),
+            "port_state": In(64),
             # What is written.
             "cfg_check_icrc": Out(1, init=1),
             "operation": Out(host),
@@ -83,6 +88,18 @@ class RegisterFile(wiring.Component):
             "commit_valid": Out(1),
             "commit_context": Out(context_bits),
             "commit_key": Out(KEY_BITS),
+            **({
+                "selftest_write": Out(1),
+                "selftest_index": Out(range(SELFTEST_WORDS)),
+                "selftest_word": Out(64),
+                "selftest_start": Out(1),
+                "selftest_octets": Out(9),
+                "selftest_port": Out(3),
+                "selftest_wrong_fcs": Out(1),
+                "selftest_mac_error": Out(1),
+                "selftest_times": Out(16),
+                "selftest_busy": In(1),
+            } if selftest else {}),
         })
 
     counter_banks = ("frame_class", "pfc_received", "pfc_transmitted")
@@ -120,6 +137,7 @@ class RegisterFile(wiring.Component):
             "snapshot_level": self.snapshot_level,
             "link_errors": Cat(self.crc_errors, self.format_errors),
             "unprovisioned": unprovisioned,
+            "port_state": self.port_state,
             "operation_argument": Value.cast(argument),
         })
 
@@ -156,9 +174,14 @@ class RegisterFile(wiring.Component):
                         with m.If(address[:4] == (BANKS["table_key"].base + index) & 15):
                             part = self.commit_key[64 * index:64 * (index + 1)]
                             m.d.sync += part.eq(word)
+                if self.selftest:
+                    self._selftest(m, address, word)
                 with m.Default():
                     m.d.sync += bus.status.eq(Status.NO_REGISTER)
-        for strobe in (self.sweep_start, self.commit):
+        strobes = [self.sweep_start, self.commit]
+        if self.selftest:
+            strobes += [self.selftest_start, self.selftest_write]
+        for strobe in strobes:
             with m.If(strobe):
                 m.d.sync += strobe.eq(0)
         return m
@@ -236,3 +259,22 @@ class RegisterFile(wiring.Component):
                 self.commit.eq(1), self.commit_way.eq(ask.way), self.commit_slot.eq(ask.slot),
                 self.commit_valid.eq(ask.valid), self.commit_context.eq(ask.context),
             ]
+
+    def _selftest(self, m, address, word):
+        """The cases of a write to the self-test's registers."""
+        bank = BANKS["selftest_frame"]
+        assert bank.base % SELFTEST_WORDS == 0
+        with m.Case(*range(bank.base, bank.base + SELFTEST_WORDS)):
+            m.d.sync += [self.selftest_write.eq(1), self.selftest_index.eq(address),
+                         self.selftest_word.eq(word)]
+        with m.Case(REGISTERS["selftest"].address):
+            ask = Signal(_fields("selftest"))
+            m.d.comb += Value.cast(ask).eq(word)
+            with m.If(self.selftest_busy | self.selftest_start | (ask.port >= self.ports)
+                      | (ask.octets == 0) | (ask.octets > 8 * SELFTEST_WORDS) | (ask.times == 0)):
+                m.d.sync += self.bus.status.eq(Status.REFUSED)
+            with m.Else():
+                m.d.sync += [
+                    self.selftest_start.eq(1), self.selftest_octets.eq(ask.octets),
+                    self.selftest_port.eq(ask.port), self.selftest_wrong_fcs.eq(ask.wrong_fcs),
+                    self.selftest_mac_error.eq(ask.mac_error), self.selftest_times.eq(ask.times)]

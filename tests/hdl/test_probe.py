@@ -23,6 +23,7 @@ from support.frames import (
     with_fcs,
 )
 from support.parser_bench import beats
+from support.refuses import refuses
 
 CONNECTIONS = 8
 SETTLE = 60
@@ -185,3 +186,57 @@ def test_a_tunnelled_connection_is_another_than_the_plain_one(build):
     seen = {record["context"]: tuple(record[name] for name in ("requests", "skipped", "filled"))
             for record in bench.records}
     assert seen == {1: (3, 1, 1), **({2: (3, 1, 0)} if build else {})}
+
+
+PLAYED = [  # a frame, how it is played, and the class that it moves
+    (pad(roce(psn=5)), {"times": 3}, FrameClass.ELIGIBLE_REQUEST),
+    (pad(roce(psn=5)), {"wrong_fcs": 1}, FrameClass.BAD_FCS),
+    (pad(roce(psn=5)), {"mac_error": 1}, FrameClass.MAC_ERROR),
+    (pfc({3: 7}), {"times": 2}, FrameClass.PFC),
+    (roce(psn=6)[:50], {}, FrameClass.RUNT),
+]
+
+
+async def play(bench, port, frame, **how):
+    for index in range(32):
+        word = frame[8 * index:8 * index + 8].ljust(8, b"\0")
+        await bench.access(bank_address("selftest_frame", 0, index), int.from_bytes(word, "little"))
+    await bench.write("selftest", octets=len(frame), port=port, **{"times": 1, **how})
+
+
+@pytest.mark.parametrize("bus_bytes", [1, 8])
+def test_played_frames_are_counted_like_any_other(bus_bytes):
+    bench = Bench(ports=2, bus_bytes=bus_bytes, selftest=True)
+
+    async def story(bench):
+        for frame, how, _ in PLAYED:
+            await play(bench, 1, frame, **how)
+            await bench.ctx.tick().repeat(120 * how.get("times", 1))
+        assert await bench.classes(0) == {}
+        assert await bench.classes(1) == {
+            frame_class: how.get("times", 1) for _, how, frame_class in PLAYED}
+    bench.run(story)
+
+
+def test_what_comes_while_frames_are_played_is_a_gap_on_that_port_alone():
+    bench = Bench(ports=2, bus_bytes=1, selftest=True)
+    live = Arrival(with_fcs(pad(roce(psn=1))))
+
+    async def story(bench):
+        await bench.send(bench.dut.frames[0], [live] * 2)
+        await play(bench, 0, PLAYED[0][0], times=20)
+        await bench.send(bench.dut.frames[0], [live])
+        await bench.send(bench.dut.frames[1], [live])
+        await bench.ctx.tick().repeat(20 * 100)
+        await bench.send(bench.dut.frames[0], [live] * 3)
+        assert await bench.classes(0) == {
+            FrameClass.ELIGIBLE_REQUEST: 2 + 20 + 3, FrameClass.LOST: 1}
+        assert await bench.classes(1) == {FrameClass.ELIGIBLE_REQUEST: 1}
+        assert await bench.access(REGISTERS["capture_generation"].address) == 1
+    bench.run(story)
+
+
+def test_a_probe_without_fcs_has_no_selftest():
+    assert not Probe(connections=8, word=8, has_fcs=False, link=False).selftest
+    refuses("selftest is True and has_fcs False: the frames it plays have an FCS",
+            lambda: Probe(connections=8, word=8, has_fcs=False, selftest=True))

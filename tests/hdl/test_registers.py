@@ -224,3 +224,64 @@ def test_misses_are_counted():
         ctx.set(dut.missed, 0)
         assert (await access(ctx, dut, REGISTERS["unprovisioned"].address))[1] == 3
     run(drive)
+
+
+def with_selftest():
+    return RegisterFile(connections=64, word=256, ports=2, bus_bytes=8, counter_latency=9,
+                        selftest=True)
+
+
+def test_port_state_is_what_the_macs_say():
+    async def drive(ctx, dut):
+        ctx.set(dut.port_state, 0x2D_25)
+        assert await access(ctx, dut, REGISTERS["port_state"].address) == (
+            Status.OK, 0x2D_25, dut.latency)
+        status, _, _ = await access(ctx, dut, REGISTERS["port_state"].address, 1)
+        assert status == Status.NO_REGISTER
+    run(drive)
+
+
+def test_without_selftest_its_registers_do_not_exist():
+    async def drive(ctx, dut):
+        for address in (REGISTERS["selftest"].address, bank_address("selftest_frame", 0, 0)):
+            assert (await access(ctx, dut, address, 1))[0] == Status.NO_REGISTER
+    run(drive)
+
+
+def test_selftest_frame_and_start():
+    strobes = []
+
+    async def drive(ctx, dut):
+        async def strobe(names, address, value):
+            ctx.set(dut.bus.address, address)
+            ctx.set(dut.bus.write, 1)
+            ctx.set(dut.bus.write_data, value)
+            ctx.set(dut.bus.request, 1)
+            while not ctx.get(dut.bus.done):
+                await ctx.tick()
+            strobes.append(tuple(ctx.get(getattr(dut, name)) for name in names))
+            status = Status(ctx.get(dut.bus.status))
+            ctx.set(dut.bus.request, 0)
+            await ctx.tick().repeat(2)
+            assert not ctx.get(dut.selftest_write)
+            assert not ctx.get(dut.selftest_start)
+            return status
+        words = "selftest_write", "selftest_index", "selftest_word"
+        for index in (0, 31):
+            assert await strobe(words, bank_address("selftest_frame", 0, index),
+                                index << 60 | 7) == Status.OK
+        begin = ("selftest_start", "selftest_octets", "selftest_port", "selftest_wrong_fcs",
+                 "selftest_mac_error", "selftest_times")
+        ask = REGISTERS["selftest"]
+        for asked in ({"octets": 256, "port": 1, "times": 9, "wrong_fcs": 1, "mac_error": 0},
+                      {"octets": 1, "port": 0, "times": 65535, "wrong_fcs": 0, "mac_error": 1}):
+            assert await strobe(begin, ask.address, ask.pack(**asked)) == Status.OK
+        good = {"octets": 60, "port": 0, "times": 1}
+        for bad in ({"octets": 0}, {"octets": 257}, {"port": 2}, {"times": 0}):
+            assert await strobe(begin, ask.address, ask.pack(**{**good, **bad})) == Status.REFUSED
+        ctx.set(dut.selftest_busy, 1)
+        assert await strobe(begin, ask.address, ask.pack(**good)) == Status.REFUSED
+    run(drive, dut=with_selftest())
+    assert strobes[:4] == [(1, 0, 7), (1, 31, (31 << 60 | 7) & (1 << 64) - 1),
+                           (1, 256, 1, 1, 0, 9), (1, 1, 0, 0, 1, 65535)]
+    assert all(strobe[0] == 0 for strobe in strobes[4:])

@@ -24,6 +24,7 @@ def layout_text() -> str:
     lines += [f"operation {kind.name} {kind.value}" for kind in registers.OperationKind]
     for name, register in registers.REGISTERS.items():
         lines.append(f"register {name} {register.address:#x} {register.access} {register.fields}")
+    lines += [f"port state {name} {field}" for name, field in registers.PORT_STATE.items()]
     for name, bank in registers.BANKS.items():
         lines.append(f"bank {name} {bank.base:#x} {bank.stride} {bank.count} {bank.access}")
     for name, register in axi.AXI_REGISTERS.items():

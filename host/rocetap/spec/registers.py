@@ -14,14 +14,15 @@ from .classes import FRAME_CLASSES
 from .keys import KEY_BITS
 
 __all__ = [
-    "BANKS", "KEY_WORDS", "LAYOUT_VERSION", "MAGIC", "MAX_PORTS", "REGISTERS",
-    "Bank", "Field", "OperationKind", "Register", "bank_address",
+    "BANKS", "KEY_WORDS", "LAYOUT_VERSION", "MAGIC", "MAX_PORTS", "PORT_STATE", "REGISTERS",
+    "SELFTEST_WORDS", "Bank", "Field", "OperationKind", "Register", "bank_address",
 ]
 
 MAGIC: Final = int.from_bytes(b"rocetap\0", "little")
 LAYOUT_VERSION: Final = 1
 KEY_WORDS: Final = -(-KEY_BITS // 64)
 MAX_PORTS: Final = 8
+SELFTEST_WORDS: Final = 32
 
 
 class OperationKind(IntEnum):
@@ -95,6 +96,9 @@ REGISTERS: Final[dict[str, Register]] = {
     "link_errors": Register(0x0009, "r", "frames from the host that were dropped", (
         ("crc", Field(0, 32)), ("format", Field(32, 32)))),
     "unprovisioned": Register(0x000A, "r", "attributable requests that no table entry matched"),
+    "port_state": Register(0x000B, "r", "what the MACs know of their links, one octet a port "
+                           "(PORT_STATE); 0 where a board has no MAC to ask", tuple(
+        (f"port{port}", Field(8 * port, 8)) for port in range(MAX_PORTS))),
     "operation_argument": Register(0x0010, "rw", "for PROVISION: window and tag", (
         ("window", Field(0, 24)), ("tag", Field(32, 16)))),
     "operation": Register(0x0011, "w", "puts one operation into the pipe", (
@@ -103,11 +107,27 @@ REGISTERS: Final[dict[str, Register]] = {
                       "a MARKER with the cookie; answered at once, refused while one runs", (
         ("kind", Field(0, 4)), ("first", Field(4, 14)), ("last", Field(18, 14)),
         ("reasons", Field(32, 16)), ("cookie", Field(48, 16)))),
+    "selftest": Register(0x0013, "w", "plays the frame in selftest_frame into a port, as often as "
+                         "`times` says, FCS appended; refused while one plays, and absent with its "
+                         "frame where a board has no self-test", (
+        ("octets", Field(0, 9)), ("port", Field(16, 3)), ("wrong_fcs", Field(24, 1)),
+        ("mac_error", Field(25, 1)), ("times", Field(32, 16)))),
     "table_commit": Register(0x0020 + KEY_WORDS, "w", "writes the staged key into a slot, in one "
                              "clock; behind table_key, so that one burst does both", (
         ("slot", Field(0, 16)), ("way", Field(16, 4)), ("valid", Field(20, 1)),
         ("context", Field(32, 16)))),
 }
+
+PORT_STATE: Final[dict[str, Field]] = {
+    "link": Field(0, 1),            # the link is up
+    "speed": Field(1, 2),           # 0: 10, 1: 100, 2: 1000 Mbit/s
+    "full_duplex": Field(3, 1),
+    "unsupported": Field(4, 1),     # up, but at a speed or duplex that this board does not capture
+    "found": Field(5, 1),           # the PHY answers
+    "inline": Field(6, 1),          # frames of this port go out on the other one
+    "overflow": Field(7, 1),        # a frame was cut on its way out, since the last reset
+}
+"""The octet of one port in `port_state`."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +143,8 @@ class Bank:
 
 BANKS: Final[dict[str, Bank]] = {
     "table_key": Bank(0x0020, 0, KEY_WORDS, "w", "the staged key, least significant word first"),
+    "selftest_frame": Bank(0x0040, 0, SELFTEST_WORDS, "w", "the frame that selftest plays, without "
+                           "FCS; octet 0 is the least significant one of word 0"),
     "frame_class": Bank(0x0100, 0x20, len(FRAME_CLASSES), "r", "frames of each class, per port"),
     "pfc_received": Bank(0x0200, 0x20, 16, "r", "received PFC frames per port: 8 totals by "
                          "priority, then 8 with quanta above zero (XOFF)"),
