@@ -29,6 +29,11 @@ class MdioPhy:
         self._bits: list[int] | None = None
         self._reply: list[int] = []
 
+    @property
+    def replying(self) -> bool:
+        """Whether the bus is this PHY's now."""
+        return bool(self._reply)
+
     def on_read(self, register: int) -> int:
         return self.registers[register]
 

@@ -18,7 +18,9 @@ class FrameGate(wiring.Component):
     has risen again, and only if a beat was kept back meanwhile.
 
     A frame that the gate closes on is left without an end; one that it opens on is not passed, and
-    says that something was kept back. ``lost`` beats pass like frames of one beat.
+    says that something was kept back. ``lost`` beats pass like frames of one beat. After a reset a
+    gate that announces waits for a frame to begin; the other one passes what comes, be it the rest
+    of a frame.
     """
 
     LATENCY = 1
@@ -36,7 +38,7 @@ class FrameGate(wiring.Component):
         m = Module()
         beat = self.i.p
         lost = self.o.payload.shape().const({"first": 1, "last": 1, "lost": 1})
-        was_open, inside, owed = Signal(), Signal(), Signal()
+        was_open, inside, owed = Signal(), Signal(init=not self._announces), Signal()
         m.d.sync += [was_open.eq(self.open), self.o.valid.eq(0), self.o.payload.eq(beat)]
 
         passes = self.open & ~owed & (beat.first | inside)

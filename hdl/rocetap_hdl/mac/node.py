@@ -39,8 +39,8 @@ class Node(wiring.Component):
     ``clock_hz`` of the core, 125 MHz on a board. ``mode``: of `MODES`; inline needs two ports and
     takes full duplex gigabit links only, which its PHYs advertise. ``buses``: for each management
     bus its PHYs (:class:`.phy.Phy`), together one for each port in their order. ``in_band``: links
-    are read from RGMII. ``baud``: of the UART. ``reset_s``, ``settle_s`` and ``poll_s``: of the
-    PHYs, in seconds. The rest goes to :class:`..probe.Probe`.
+    are read from RGMII. ``baud``: of the UART. ``reset_s``, ``settle_s``, ``poll_s`` and
+    ``mdc_hz``: of the PHYs' management, in seconds and Hz. The rest goes to :class:`..probe.Probe`.
 
     Clock domains: ``sync``, the core's; `rx_domain` of each port.
 
@@ -50,7 +50,7 @@ class Node(wiring.Component):
 
     def __init__(self, *, ports=2, mode="tap", clock_hz=125_000_000, baud=3_000_000, buses,
                  in_band=False, connections=512, word=256, records=64,
-                 reset_s=0.01, settle_s=0.05, poll_s=0.002, selftest=True):
+                 reset_s=0.01, settle_s=0.05, poll_s=0.002, mdc_hz=MDC_HZ, selftest=True):
         if mode not in MODES:
             raise ValueError(f"mode is {mode!r}, must be one of {', '.join(MODES)}")
         if ports not in (1, 2) or (mode == "inline" and ports != 2):
@@ -62,6 +62,7 @@ class Node(wiring.Component):
         self.connections, self.word = connections, word
         self._buses, self._in_band = tuple(map(tuple, buses)), in_band
         self._seconds = {"reset_clocks": reset_s, "settle_clocks": settle_s, "poll_clocks": poll_s}
+        self._half_mdc = max(2, -(-clock_hz // (2 * mdc_hz)))
         self._bit_clocks = bit_clocks(clock_hz, baud)
         self._probe = Probe(bus_bytes=1, ports=ports, connections=connections, word=word,
                             records=records, transmit=self._inline, selftest=selftest)
@@ -125,7 +126,7 @@ class Node(wiring.Component):
         states = []
         for bus, phys in enumerate(self._buses):
             monitor = PhyMonitor(phys, slow=not self._inline, **clocks,
-                                 half=max(2, -(-self.clock_hz // (2 * MDC_HZ))))
+                                 half=self._half_mdc)
             m.submodules[f"phys{bus}"] = monitor
             connect(m, monitor.pins, flipped(self.mdio[bus]))
             m.d.comb += self.phy_reset[bus].eq(monitor.reset)

@@ -23,6 +23,8 @@ COMMANDS: Final = {
     "export": "Run the exporting daemon between a board and a collector.",
     "collect": "Run the collector: mutual TLS 1.3, validation, SQLite store.",
     "query": "Show what a collector has stored, or write it as an IPFIX File.",
+    "load": "Load a board's bitstream and find its serial port.",
+    "selftest": "Play known frames inside a board and check its counters.",
     "sim": "Run the simulated board behind socket://HOST:PORT.",
     "verilog": "Write the probe as a Verilog core with AXI pins, for other designs.",
     "pki": "Make a development PKI and certificates.",
