@@ -1,0 +1,28 @@
+"""Which boards there are. A board's module is imported only when the board is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+from rocetap.errors import RocetapError
+
+__all__ = ["BOARDS", "UnknownBoard", "find_board"]
+
+BOARDS: Final[dict[str, str]] = {
+    "versa_ecp5": "versa_ecp5:VERSA_ECP5",
+    "versa_ecp5_5g": "versa_ecp5:VERSA_ECP5_5G",
+}
+"""Name -> module:variable of this package."""
+
+
+class UnknownBoard(RocetapError):
+    """No board of that name."""
+
+
+def find_board(name: str) -> Any:
+    """The board; its type says how it is built."""
+    if name not in BOARDS:
+        raise UnknownBoard(f"BOARD {name!r} is not known; there are {', '.join(sorted(BOARDS))}")
+    module, _, variable = BOARDS[name].partition(":")
+    return getattr(importlib.import_module(f"rocetap_boards.{module}"), variable)
