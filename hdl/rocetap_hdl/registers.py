@@ -174,16 +174,13 @@ class RegisterFile(wiring.Component):
                         with m.If(address[:4] == (BANKS["table_key"].base + index) & 15):
                             part = self.commit_key[64 * index:64 * (index + 1)]
                             m.d.sync += part.eq(word)
-                if self.selftest:
-                    self._selftest(m, address, word)
                 with m.Default():
                     m.d.sync += bus.status.eq(Status.NO_REGISTER)
-        strobes = [self.sweep_start, self.commit]
-        if self.selftest:
-            strobes += [self.selftest_start, self.selftest_write]
-        for strobe in strobes:
+        for strobe in (self.sweep_start, self.commit):
             with m.If(strobe):
                 m.d.sync += strobe.eq(0)
+        if self.selftest:
+            self._selftest(m, decide & bus.write, address, word)
         return m
 
     def _read(self, m, address, readable, read_data, values):
@@ -260,21 +257,29 @@ class RegisterFile(wiring.Component):
                 self.commit_valid.eq(ask.valid), self.commit_context.eq(ask.context),
             ]
 
-    def _selftest(self, m, address, word):
-        """The cases of a write to the self-test's registers."""
+    def _selftest(self, m, writes, address, word):
+        """Writes to the self-test's registers, which no other rule knows."""
         bank = BANKS["selftest_frame"]
         assert bank.base % SELFTEST_WORDS == 0
-        with m.Case(*range(bank.base, bank.base + SELFTEST_WORDS)):
-            m.d.sync += [self.selftest_write.eq(1), self.selftest_index.eq(address),
-                         self.selftest_word.eq(word)]
-        with m.Case(REGISTERS["selftest"].address):
-            ask = Signal(_fields("selftest"))
-            m.d.comb += Value.cast(ask).eq(word)
-            with m.If(self.selftest_busy | self.selftest_start | (ask.port >= self.ports)
-                      | (ask.octets == 0) | (ask.octets > 8 * SELFTEST_WORDS) | (ask.times == 0)):
+        ask = Signal(_fields("selftest"))
+        m.d.comb += Value.cast(ask).eq(word)
+        is_frame, is_start, refused = Signal(), Signal(), Signal()
+        m.d.sync += [
+            is_frame.eq(address[5:] == bank.base >> 5),
+            is_start.eq(address == REGISTERS["selftest"].address),
+            refused.eq((ask.port >= self.ports) | (ask.octets == 0)
+                       | (ask.octets > 8 * SELFTEST_WORDS) | (ask.times == 0)),
+            self.selftest_write.eq(0), self.selftest_start.eq(0),
+        ]
+        with m.If(writes & is_frame):
+            m.d.sync += [self.bus.status.eq(Status.OK), self.selftest_write.eq(1),
+                         self.selftest_index.eq(address), self.selftest_word.eq(word)]
+        with m.If(writes & is_start):
+            with m.If(refused | self.selftest_busy | self.selftest_start):
                 m.d.sync += self.bus.status.eq(Status.REFUSED)
             with m.Else():
                 m.d.sync += [
-                    self.selftest_start.eq(1), self.selftest_octets.eq(ask.octets),
-                    self.selftest_port.eq(ask.port), self.selftest_wrong_fcs.eq(ask.wrong_fcs),
+                    self.bus.status.eq(Status.OK), self.selftest_start.eq(1),
+                    self.selftest_octets.eq(ask.octets), self.selftest_port.eq(ask.port),
+                    self.selftest_wrong_fcs.eq(ask.wrong_fcs),
                     self.selftest_mac_error.eq(ask.mac_error), self.selftest_times.eq(ask.times)]

@@ -130,3 +130,14 @@ def test_random_openings_never_pass_half_a_frame(seed):
         assert number == at + 1 or (before and before.lost), (number, at)
         at = number
     assert LOST in seen
+
+
+def test_the_rest_of_a_frame_that_a_reset_cut():
+    """In front of a parser it is a bad frame, as without a gate; of a link it is nothing."""
+    story = [*up(A)[2:], *up(B)]
+    assert run(story, announces=False)[:3] == [beat for beat in run(story, announces=False)
+                                               if beat["data"] == ord("A")]
+    assert frames(run(story, announces=False)[3:]) == [B]
+    assert frames(run(story, announces=True)) == [B]
+    quiet = [(1, None), (0, None), (0, None), *up(B)]
+    assert frames(run(quiet, announces=False)) == [B]

@@ -85,7 +85,8 @@ class Exporter:
 
     def __init__(self, driver, keys) -> None:
         clock = BoardClock.identity()
-        self.board = Board(driver, provisioning(keys), clock, monotonic=driver._clock, answer_s=0.02)
+        self.board = Board(driver, provisioning(keys), clock, monotonic=driver._clock,
+                           answer_s=0.02)
         self.book = EpochBook(CONNECTIONS, clock)
         self.exporting = ExportingSession(DOMAIN)
         self.collector = CollectorSession()

@@ -38,12 +38,15 @@ class FrameGate(wiring.Component):
         m = Module()
         beat = self.i.p
         lost = self.o.payload.shape().const({"first": 1, "last": 1, "lost": 1})
-        was_open, inside, owed = Signal(), Signal(init=not self._announces), Signal()
+        was_open, inside, owed = Signal(), Signal(), Signal()
+        fresh = Signal(init=not self._announces)
         m.d.sync += [was_open.eq(self.open), self.o.valid.eq(0), self.o.payload.eq(beat)]
 
-        passes = self.open & ~owed & (beat.first | inside)
+        passes = self.open & ~owed & (beat.first | inside | fresh)
         with m.If(self.i.valid):
             m.d.sync += [self.o.valid.eq(passes), inside.eq(passes & ~beat.last)]
+        with m.If(~self.open | (self.i.valid & (beat.first | beat.last))):
+            m.d.sync += fresh.eq(0)
         with m.If(~self.open):
             m.d.sync += inside.eq(0)
             if not self._announces:
