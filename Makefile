@@ -1,6 +1,8 @@
 # make demo     push a generated capture through the whole chain and print the table
 # make test     the whole test suite, fast tests first
 # make lint     ruff and mypy
+# make bitstream BOARD=versa_ecp5   a board's bitstream and report in build/BOARD, about 20 minutes;
+#                                   MODE=inline passes frames from port to port, SEEDS='4 5 6'
 # make docs     the pages under docs/ as a site in build/docs, warnings are errors
 # make bench    speed of the simulated board
 # make prove    the proofs of the gateware, deeper than `make test` looks
@@ -23,7 +25,7 @@ unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV
 VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check --no-input
 
-.PHONY: help demo test lint docs bench prove fuzz lock clean check-python check-tools FORCE
+.PHONY: help demo test bitstream lint docs bench prove fuzz lock clean check-python check-tools FORCE
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -33,6 +35,12 @@ demo: check-tools .venv/.installed
 
 test: check-tools .venv/.installed
 	@$(VENV) -m pytest
+
+BOARD ?=
+MODE ?= tap
+SEEDS ?= 1 2 3
+bitstream: check-python .venv/.installed
+	@$(VENV) -m rocetap_boards "$(BOARD)" --mode "$(MODE)" --seeds $(SEEDS)
 
 lint: .venv/.installed
 	@$(VENV) -m ruff check .
