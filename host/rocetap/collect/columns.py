@@ -15,9 +15,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..ipfix.records import PFC_READING, SEQUENCE_REPORT, Records, words
+from ..ipfix.records import PFC_READING, SEQUENCE_REPORT, Records, word_of, words
 from .outcomes import EPOCH, EndReason, Outcome, outcomes
 from .schema import (
+    ADDRESSES,
     EPOCH_COLUMNS,
     PARTS,
     PFC_COLUMNS,
@@ -35,7 +36,7 @@ _ROWS: Final = 32
 """Epochs in one statement."""
 _IN_CACHE: Final = 64 * _ROWS
 """Epochs whose columns are gathered at a time."""
-_NUMBERS: Final = tuple(name for name in ROW_COLUMNS if name not in ("source", "destination"))
+_NUMBERS: Final = tuple(name for name in ROW_COLUMNS if name != "addresses")
 _PACKED: Final = tuple(dict.fromkeys(
     column for name, (column, _, _) in PARTS.items() if name in REPORT_COLUMNS))
 _U64 = npt.NDArray[np.uint64]
@@ -72,11 +73,10 @@ def _parameters(
 ) -> list[list[Any]]:
     """Of each statement for `rows` epochs: the numbers of all, then their addresses."""
     numbers = _numbers(session_id, domain, epochs)
-    addresses = np.empty((len(epochs), 2), "V16")
-    for column, name in enumerate(("source", "destination")):
-        addresses[:, column] = epochs["report"][name]
+    first = word_of(ADDRESSES[0])
+    addresses = np.ascontiguousarray(words(epochs)[:, first:first + 4]).view("V32")
     values: list[list[Any]] = numbers.reshape(-1, rows * numbers.shape[1]).tolist()
-    for some, octets in zip(values, addresses.reshape(-1, rows * 2).tolist(), strict=True):
+    for some, octets in zip(values, addresses.reshape(-1, rows).tolist(), strict=True):
         some += octets
     return values
 
@@ -110,7 +110,7 @@ def _packed(column: str, report: Records) -> _U64:
 def stored_row(row: dict[str, Any]) -> tuple[Any, ...]:
     """The columns of ROW_COLUMNS of an epoch as it is read. Raises TypeError for a value of
     another type."""
-    values = dict(row)
+    values = dict(row, addresses=row["source"] + row["destination"])
     for name, (column, low, bits) in PARTS.items():
         values[column] = values.get(column, 0) | (row[name] & ((1 << bits) - 1)) << low
     return tuple(value - (1 << 64) if isinstance(value, int) and value >> 63 == 1 else value
@@ -242,7 +242,7 @@ def _rows_sql(verb: str, rows: int) -> str:
     texts = []
     for row in range(rows):
         place = {name: row * count + column + 1 for column, name in enumerate(_NUMBERS)}
-        place |= {"source": rows * count + 2 * row + 1, "destination": rows * count + 2 * row + 2}
+        place["addresses"] = rows * count + row + 1
         texts.append(f"({', '.join(f'?{place[name]}' for name in ROW_COLUMNS)})")
     return f"{verb} INTO epoch_rows VALUES {', '.join(texts)}"
 

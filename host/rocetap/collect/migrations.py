@@ -73,6 +73,7 @@ def _from_2(db: sqlite3.Connection) -> None:
     values = {column: " | ".join(f"(({name} & {(1 << bits) - 1}) << {low})"
                                  for name, (place, low, bits) in PARTS.items() if place == column)
               for column, _, _ in PARTS.values()}
+    values["addresses"] = "CAST(source || destination AS BLOB)"
     db.execute(f"INSERT INTO epoch_rows SELECT "
                f"{', '.join(values.get(name, name) for name in ROW_COLUMNS)} FROM epochs_2")
     db.execute("DROP TABLE epochs_2")

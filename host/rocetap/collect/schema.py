@@ -12,8 +12,8 @@ from typing import Final
 from ..ipfix.records import PFC_READING, SEQUENCE_REPORT
 
 __all__ = [
-    "APPLICATION", "EPOCHS_VIEW", "EPOCH_COLUMNS", "EPOCH_ROWS_TABLE", "PARTS", "PFC_COLUMNS",
-    "PFC_TABLE", "REPORT_COLUMNS", "ROW_COLUMNS", "ROW_SERIAL_BITS", "SCHEMA", "SCHEMA_VERSION",
+    "ADDRESSES", "APPLICATION", "EPOCHS_VIEW", "EPOCH_COLUMNS", "EPOCH_ROWS_TABLE", "PARTS",
+    "PFC_COLUMNS", "PFC_TABLE", "REPORT_COLUMNS", "ROW_COLUMNS", "ROW_SERIAL_BITS", "SCHEMA", "SCHEMA_VERSION",
     "TABLES",
 ]
 
@@ -46,8 +46,11 @@ bits. What SQLite and Python do for each value is most of what a row costs."""
 
 _VIEW_COLUMNS: Final = (
     "id", "session_id", "domain", *REPORT_COLUMNS, *EPOCH_COLUMNS, "outcome", "checksum")
+ADDRESSES: Final = ("source", "destination")
+"""They stand in one column of `epoch_rows`, one behind the other."""
 ROW_COLUMNS: Final = tuple(dict.fromkeys(
-    PARTS[name][0] if name in PARTS else name for name in _VIEW_COLUMNS if name != "session_id"))
+    PARTS[name][0] if name in PARTS else "addresses" if name in ADDRESSES else name
+    for name in _VIEW_COLUMNS if name != "session_id"))
 """Columns of `epoch_rows`."""
 
 
@@ -55,20 +58,20 @@ def _expression(name: str) -> str:
     """A column of the view `epochs`."""
     if name == "session_id":
         return f"id >> {ROW_SERIAL_BITS} AS session_id"
+    if name in ADDRESSES:
+        return f"substr(addresses, {'1, 16' if name == ADDRESSES[0] else '17'}) AS {name}"
     if name not in PARTS:
         return name
     column, low, bits = PARTS[name]
     return f"({column} >> {low}) & {(1 << bits) - 1} AS {name}"
 
 
-_ROWS: Final = ", ".join(
-    f"{name} {'BLOB' if name in ('source', 'destination') else 'INTEGER'}"
-    for name in ROW_COLUMNS if name != "id")
 _READINGS: Final = ", ".join(f"{name} INTEGER" for name in (*PFC_COLUMNS, "checksum"))
-# No NOT NULL in these two: it costs a quarter of the speed, and the checksum finds as much.
+# No NOT NULL in these two, and no types in the first: each costs speed for every value, and the
+# checksum finds as much.
 
 EPOCH_ROWS_TABLE: Final = f"""CREATE TABLE epoch_rows (
-    id INTEGER PRIMARY KEY, {_ROWS});"""
+    id INTEGER PRIMARY KEY, {", ".join(ROW_COLUMNS[1:])});"""
 EPOCHS_VIEW: Final = f"""CREATE VIEW epochs AS SELECT
     {", ".join(map(_expression, _VIEW_COLUMNS))} FROM epoch_rows;"""
 PFC_TABLE: Final = f"""CREATE TABLE pfc_readings (

@@ -4,6 +4,7 @@ import pytest
 from rocetap.collect.columns import after_session_end
 from rocetap.collect.filters import Filters
 from rocetap.collect.schema import (
+    ADDRESSES,
     EPOCH_COLUMNS,
     PARTS,
     PFC_COLUMNS,
@@ -42,8 +43,11 @@ def test_what_is_written_agrees(store):
                                   "outcome", "checksum"])
 def test_one_changed_value_of_an_epoch_is_found(store, name):
     column, low, _ = PARTS.get(name, (name, 0, 0))
-    change = f"zeroblob(15) || substr({name}, 16)" if name in ("source", "destination") else (
-        f"{column} + {1 << low}")
+    change = f"{column} + {1 << low}"
+    if name in ADDRESSES:
+        column, skip = "addresses", 16 * ADDRESSES.index(name)
+        change = (f"CAST(substr(addresses, 1, {skip}) || x'77' || substr(addresses, {skip + 2}) "
+                  "AS BLOB)")
     if name == "session_id":
         column, change = "id", f"id + {1 << ROW_SERIAL_BITS}"
     row_id, before = store._db.execute(
