@@ -2,7 +2,7 @@
 
 from amaranth.hdl import *
 from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from rocetap.spec.records import RECORD_BITS
@@ -17,7 +17,10 @@ class SnapshotFifo(wiring.Component):
     counted in ``dropped``, and the epoch is then incomplete at the collector, which is the truth.
 
     ``level``: records waiting. ``room``: whether at least half the FIFO is free, which is what
-    operations that can wait are asked to wait for. Latency from input to output: two clocks.
+    operations that can wait are asked to wait for. Latency from input to output: three clocks.
+
+    A record is fetched only when it has been in memory for a clock, so that reads and writes never
+    meet; it goes through a register of its own, as block RAM is slow to give its data.
     """
 
     def __init__(self, *, depth=512):
@@ -35,16 +38,38 @@ class SnapshotFifo(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=RECORD_BITS, depth=self.depth)
+        m.submodules.memory = memory = Memory(shape=RECORD_BITS, depth=self.depth, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        taken, fetch, move, leaves = Signal(), Signal(), Signal(), Signal()
+        stored = Signal(range(self.depth + 1))     # in memory, to be fetched
+        fetched = Signal()                         # on the memory's output
+        place, following = Signal.like(write.addr), Signal.like(read.addr)
+        full = Signal()
+        out = self.output
         m.d.comb += [
-            fifo.w_data.eq(Value.cast(self.input.payload)),
-            fifo.w_en.eq(self.input.valid),
-            Value.cast(self.output.payload).eq(fifo.r_data),
-            self.output.valid.eq(fifo.r_rdy),
-            fifo.r_en.eq(self.output.ready),
-            self.level.eq(fifo.level),
+            full.eq(self.level == self.depth),
+            taken.eq(self.input.valid & ~full),
+            leaves.eq(out.valid & out.ready),
+            move.eq(fetched & (~out.valid | out.ready)),
+            fetch.eq((stored != 0) & (~fetched | move)),
+            write.addr.eq(place),
+            write.data.eq(Value.cast(self.input.payload)),
+            write.en.eq(taken),
+            read.addr.eq(following),
+            read.en.eq(fetch),
         ]
-        m.d.sync += self.room.eq(fifo.level < self.depth // 2)
-        with m.If(self.input.valid & ~fifo.w_rdy):
+        for pointer, moves in ((place, taken), (following, fetch)):
+            with m.If(moves):
+                m.d.sync += pointer.eq(Mux(pointer == self.depth - 1, 0, pointer + 1))
+        m.d.sync += [
+            stored.eq(stored + taken - fetch),
+            self.level.eq(self.level + taken - leaves),
+            self.room.eq(self.level < self.depth // 2),
+            fetched.eq(fetch | (fetched & ~move)),
+            out.valid.eq(move | (out.valid & ~out.ready)),
+        ]
+        with m.If(move):
+            m.d.sync += Value.cast(out.payload).eq(read.data)
+        with m.If(self.input.valid & full):
             m.d.sync += self.dropped.eq(self.dropped + 1)
         return m

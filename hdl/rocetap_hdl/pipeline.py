@@ -2,7 +2,12 @@
 
 from amaranth.hdl import *
 
+from .delay import Delay
+
 __all__ = ["Pipeline"]
+
+FAR, WIDE = 6, 8
+"""Over so many stages a value of so many bits takes less in a small memory than in registers."""
 
 
 class Pipeline:
@@ -10,7 +15,8 @@ class Pipeline:
 
     ``live`` says, at stage ``first``, whether an item enters. ``put(name, value, stage)`` says at
     which stage a value exists; ``get(name, stage)`` gives it at a later stage, through one register
-    a stage. All registers of one name are shared.
+    a stage. All registers of one name are shared. A wide value that nobody has asked for in
+    the `FAR` stages before, or more, goes through one :class:`.delay.Delay` in their place.
 
     Values move only with a live item and are not reset: what stands where no item is, is anything.
     Values put with ``mark=True`` are what makes something happen: they move every clock, are reset,
@@ -43,15 +49,20 @@ class Pipeline:
             raise KeyError(f"no pipeline value {name!r}")
         if stage < self._born[name]:
             raise ValueError(f"{name!r} is born at stage {self._born[name]}, not known at {stage}")
-        for at in range(self._born[name] + 1, stage + 1):
-            if (name, at) not in self._values:
-                source = self._values[name, at - 1]
-                mark = name in self._marks
-                register = Signal(source.shape(), name=f"{name}_s{at}", reset_less=not mark)
-                if mark:
+        mark = name in self._marks
+        known = max(at for of, at in self._values if of == name and at <= stage)
+        source = self._values[name, known]
+        if stage - known >= FAR and Shape.cast(source.shape()).width >= WIDE and not mark:
+            self._m.submodules[f"{name}_s{stage}"] = delay = Delay(source.shape(), stage - known)
+            self._m.d.comb += delay.i.eq(source)
+            self._values[name, stage] = delay.o
+            return delay.o
+        for at in range(known + 1, stage + 1):
+            register = Signal(source.shape(), name=f"{name}_s{at}", reset_less=not mark)
+            if mark:
+                self._m.d.sync += register.eq(source)
+            else:
+                with self._m.If(self.get("live", at - 1)):
                     self._m.d.sync += register.eq(source)
-                else:
-                    with self._m.If(self.get("live", at - 1)):
-                        self._m.d.sync += register.eq(source)
-                self._values[name, at] = register
-        return self._values[name, stage]
+            self._values[name, at] = source = register
+        return source

@@ -8,10 +8,10 @@ stage 0-3  **high-water loop**: is the context enabled, is an epoch active and o
            current capture generation, and its high-water PSN H. A request moves H (or
            not) by the sign of ``u = psn - H`` alone, so this loop is one subtraction.
 stage 4-5  **span loop**: how many positions below H are retained, ``min(H - S, W - 1)``.
-stage 6-8  masks: the positions that fall below the new low edge L, the new positions
-stage 8    **bitmap loop**: one word of R bits, ring index = PSN mod R, bit = SEEN
-stage 9-13 how many PENDING positions did the masks meet
-stage 14   **counter loop**: totals, and the record when the operation asks for one
+stage 6-9  masks: the positions that fall below the new low edge L, the new positions
+stage 9    **bitmap loop**: one word of R bits, ring index = PSN mod R, bit = SEEN
+stage 10-14 how many PENDING positions did the masks meet
+stage 15   **counter loop**: totals, and the record when the operation asks for one
 =========  ===========================================================================
 
 A forward move of d positions forgets those that fall below L (their PENDING ones are expired),
@@ -34,11 +34,12 @@ from .pipeline import Pipeline
 
 __all__ = ["WindowEngine"]
 
-HIGH, SPAN, BITMAP = 3, 5, 8
-"""Stages at which the loops compute."""
+HIGH, SPAN = 3, 5
+RANGES = SPAN + 1
+BITMAP = RANGES + RANGE_STAGES
+"""Stages at which the loops compute; between SPAN and BITMAP masks are made of ranges."""
 COUNTED = BITMAP + 1 + COUNT_STAGES
 COUNTERS = COUNTED + 1
-assert BITMAP == SPAN + RANGE_STAGES
 
 
 class WindowEngine(wiring.Component):
@@ -196,33 +197,37 @@ class WindowEngine(wiring.Component):
         p.put("behind", behind[:bits], SPAN - 1)
         p.put("far_behind", behind[bits:].any(), SPAN - 1)
         p.put("edge", (window - 1)[:bits], SPAN - 1)
+        # A move of distance d is clipped when span + d > W - 1, which is span > W - 1 - d. That
+        # limit is known before the span is, and is never below -1 for a move within the window.
+        p.put("limit", (window + ~u[:bits + 1])[:bits + 1], SPAN - 1)
 
         loop = self._loop(m, p, "span", unsigned(bits), SPAN, "is_request")
         fresh, forward = p.get("fresh", SPAN), p.get("forward", SPAN)
         distance, edge = p.get("distance", SPAN), p.get("edge", SPAN)
-        reach = Signal(bits + 2)
+        limit = p.get("limit", SPAN).as_signed()
+        clipped = Signal()
         m.d.comb += [
-            reach.eq(loop.state + distance),
-            loop.next.eq(Mux(fresh, 0, Mux(forward, Mux(reach > edge, edge, reach), loop.state))),
+            clipped.eq(loop.state > limit),
+            loop.next.eq(Mux(fresh, 0, Mux(
+                forward, Mux(clipped, edge, loop.state + distance), loop.state))),
         ]
         p.put("retained", p.get("back", SPAN) & ~p.get("far_behind", SPAN)
               & (p.get("behind", SPAN) <= loop.state), SPAN, mark=True)
         p.put("asked_from", (p.get("high_before", SPAN) - loop.state)[:bits], SPAN)
         # A forward move asks about the positions that fall below L; all else about all retained.
-        dropped = Signal(bits + 2)
-        m.d.comb += dropped.eq(Mux(forward, Mux(reach > edge, reach - edge, 0), loop.state + 1))
-        p.put("asked_count", dropped[:bits + 1], SPAN)
+        dropped = loop.state - Mux(forward, limit, -1)
+        p.put("asked_count", Mux(forward & ~clipped, 0, dropped)[:bits + 1], SPAN)
         p.put("opened_from", (p.get("high_before", SPAN) + 1)[:bits], SPAN)
         p.put("skips", Mux(forward, distance - 1, 0)[:bits], SPAN)
         p.put("sets", p.get("fresh", SPAN) | forward | p.get("retained", SPAN), SPAN, mark=True)
 
     def _bitmap(self, m, p, *, address="context", depth=None, opened="skips", write="is_request"):
-        """Stage 8: the word. Stages 9 to 13: which positions were there, counted."""
+        """Stage 9: the word. Stages 10 to 14: which positions were there, counted."""
         bits = (self.word - 1).bit_length()
-        asked = range_mask(p, "asked", p.get("asked_from", SPAN), p.get("asked_count", SPAN), SPAN,
-                           self.word)
-        opened = range_mask(p, "opened", p.get("opened_from", SPAN), p.get(opened, SPAN), SPAN,
-                            self.word)
+        asked = range_mask(p, "asked", p.get("asked_from", RANGES), p.get("asked_count", RANGES),
+                           RANGES, self.word)
+        opened = range_mask(p, "opened", p.get("opened_from", RANGES), p.get(opened, RANGES),
+                            RANGES, self.word)
         p.put("position", (1 << p.get("psn", BITMAP - 1)[:bits])[:self.word], BITMAP - 1)
         position = p.get("position", BITMAP)
 
@@ -236,7 +241,7 @@ class WindowEngine(wiring.Component):
         any_set(p, "seen", p.get("seen_word", BITMAP + 1), BITMAP + 1)
 
     def _counters(self, m, p, pending):
-        """Stage 14: the totals of the epoch, and the record of what they were before."""
+        """Stage 15: the totals of the epoch, and the record of what they were before."""
         at = COUNTED
         forward, retained = p.get("forward", at), p.get("retained", at)
         seen = p.get("seen", at)
