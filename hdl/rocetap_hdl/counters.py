@@ -22,12 +22,16 @@ class CounterBank(wiring.Component):
 
     Each counter is a few bits of flip-flops and a word of memory. Visits of `VISIT_CLOCKS` go on
     for ever: one moves the few bits of the next counter into its word, one adds those of ``index``
-    to its word for ``value``, in turn. A word's two halves are added in different clocks, so no
-    carry chain is longer than half of it. After a reset the first round takes words as zero.
+    to its word for ``value``, in turn. A word comes from memory through a register, the few bits
+    are chosen in two steps, and a word's two halves are added in different clocks, so no carry
+    chain is longer than half of it. After a reset the first round takes words as zero.
     """
 
-    VISIT_CLOCKS = 5
+    VISIT_CLOCKS = 6
     latency = 3 * VISIT_CLOCKS
+
+    GROUP = 8
+    """Counters whose few bits one is chosen from at once, a power of two."""
 
     def __init__(self, count, *, bits=64):
         if count < 2 or bits < 2:
@@ -48,7 +52,7 @@ class CounterBank(wiring.Component):
 
         phase = Signal(self.VISIT_CLOCKS, init=1)
         m.d.sync += phase.eq(phase.rotate_left(1))
-        choose, load, low, high, write = phase
+        choose, load, take, low, high, write = phase
 
         # The visit: to the next counter in turn, then to the one that is asked for.
         place = Signal(range(self._count))
@@ -81,11 +85,16 @@ class CounterBank(wiring.Component):
         high_sum = Signal(self._bits - half)
         m.d.comb += [
             fetch.addr.eq(place), fetch.en.eq(load), store.addr.eq(place),
-            word.eq(Mux(as_zero, 0, fetch.data)),
             store.en.eq(write & ~asked), store.data.eq(Cat(low_sum[:half], high_sum)),
         ]
+        groups = [Array(since[at:at + self.GROUP]) for at in range(0, self._count, self.GROUP)]
+        of_group = Array(Signal.like(few, name=f"of_group_{i}") for i in range(len(groups)))
         with m.If(load):
-            m.d.sync += few.eq(since[place])
+            m.d.sync += [chosen.eq(group[place % self.GROUP])
+                         for chosen, group in zip(of_group, groups, strict=True)]
+        with m.If(take):
+            m.d.sync += [few.eq(of_group[place // self.GROUP]),
+                         word.eq(Mux(as_zero, 0, fetch.data))]
         with m.If(low):
             m.d.sync += low_sum.eq(word[:half] + few)
         with m.If(high):

@@ -1,5 +1,8 @@
 """The register file: what the host reads and writes (:mod:`rocetap.spec.registers`)."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import *
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -120,9 +123,21 @@ class RegisterFile(wiring.Component):
         with m.If(self.missed):
             m.d.sync += unprovisioned.eq(unprovisioned + 1)
 
+        # What an access does is found out step by step, long before it is done: which register it
+        # names, what that holds, and whether what is to be written is refused.
+        names = {name: Signal(name=f"names_{name}") for name in REGISTERS}
+        is_key = Signal()
+        m.d.sync += [
+            *(named.eq(address == REGISTERS[name].address) for name, named in names.items()),
+            is_key.eq((address >= BANKS["table_key"].base)
+                      & (address < BANKS["table_key"].base + KEY_WORDS)),
+        ]
+        named = names.__getitem__
+        operation, sweep, commit = self._refusals(m, word, argument)
+
         readable = Signal()
         read_data = Signal(64)
-        self._read(m, address, readable, read_data, {
+        self._read(m, address, names, readable, read_data, {
             "magic": MAGIC,
             "layout": layout_hash(),
             "boot_id": boot_id,
@@ -144,38 +159,38 @@ class RegisterFile(wiring.Component):
         # The request is looked at once its registers are steady, and answered when the slowest
         # counter has been read.
         waited = Signal(range(self.latency + 1))
+        steady = Signal()
         decide = Signal()
-        m.d.comb += decide.eq(bus.request & ~bus.done & (waited == self.latency - 1))
+        m.d.comb += decide.eq(bus.request & ~bus.done & steady)
         with m.If(~bus.request | bus.done):
-            m.d.sync += [waited.eq(0), bus.done.eq(0)]
-        with m.Elif(~decide):
-            m.d.sync += waited.eq(waited + 1)
+            m.d.sync += [waited.eq(0), steady.eq(0), bus.done.eq(0)]
+        with m.Elif(~steady):
+            m.d.sync += [waited.eq(waited + 1), steady.eq(waited == self.latency - 2)]
 
         with m.If(decide & ~bus.write):
             m.d.sync += [bus.done.eq(1), bus.read_data.eq(read_data),
                          bus.status.eq(Mux(readable, Status.OK, Status.NO_REGISTER))]
         with m.If(decide & bus.write):
             m.d.sync += [bus.done.eq(1), bus.status.eq(Status.OK)]
-            with m.Switch(address):
-                with m.Case(REGISTERS["boot_id"].address):
-                    m.d.sync += boot_id.eq(word)
-                with m.Case(REGISTERS["control"].address):
-                    m.d.sync += self.cfg_check_icrc.eq(word[0])
-                with m.Case(REGISTERS["operation_argument"].address):
-                    m.d.sync += Value.cast(argument).eq(word)
-                with m.Case(REGISTERS["operation"].address):
-                    self._operate(m, word, argument)
-                with m.Case(REGISTERS["sweep"].address):
-                    self._sweep(m, word)
-                with m.Case(REGISTERS["table_commit"].address):
-                    self._commit(m, word)
-                with m.Case(*range(BANKS["table_key"].base, BANKS["table_key"].base + KEY_WORDS)):
-                    for index in range(KEY_WORDS):
-                        with m.If(address[:4] == (BANKS["table_key"].base + index) & 15):
-                            part = self.commit_key[64 * index:64 * (index + 1)]
-                            m.d.sync += part.eq(word)
-                with m.Default():
-                    m.d.sync += bus.status.eq(Status.NO_REGISTER)
+            with m.If(named("boot_id")):
+                m.d.sync += boot_id.eq(word)
+            with m.Elif(named("control")):
+                m.d.sync += self.cfg_check_icrc.eq(word[0])
+            with m.Elif(named("operation_argument")):
+                m.d.sync += Value.cast(argument).eq(word)
+            with m.Elif(named("operation")):
+                self._operate(m, *operation, argument)
+            with m.Elif(named("sweep")):
+                self._sweep(m, *sweep)
+            with m.Elif(named("table_commit")):
+                self._commit(m, *commit)
+            with m.Elif(is_key):
+                for index in range(KEY_WORDS):
+                    with m.If(address[:4] == (BANKS["table_key"].base + index) & 15):
+                        part = self.commit_key[64 * index:64 * (index + 1)]
+                        m.d.sync += part.eq(word)
+            with m.Else():
+                m.d.sync += bus.status.eq(Status.NO_REGISTER)
         for strobe in (self.sweep_start, self.commit):
             with m.If(strobe):
                 m.d.sync += strobe.eq(0)
@@ -183,16 +198,14 @@ class RegisterFile(wiring.Component):
             self._selftest(m, decide & bus.write, address, word)
         return m
 
-    def _read(self, m, address, readable, read_data, values):
-        """Stage 1: the address in parts. Then single registers at once, counters when they come."""
+    def _read(self, m, address, names, readable, read_data, values):
+        """Single registers as soon as they are named, counters when they come."""
         single = Signal(64)
         is_single = Signal()
-        with m.Switch(address):
-            for name, value in values.items():
-                with m.Case(REGISTERS[name].address):
-                    m.d.sync += [single.eq(value), is_single.eq(1)]
-            with m.Default():
-                m.d.sync += is_single.eq(0)
+        m.d.sync += [
+            is_single.eq(Cat(names[name] for name in values).any()),
+            single.eq(reduce(or_, (Mux(names[name], value, 0) for name, value in values.items()))),
+        ]
         is_counter = Signal()
         m.d.sync += [self.counter_port.eq(address[5:8]), self.counter_index.eq(address[:5])]
         with m.Switch(address[8:]):
@@ -208,16 +221,33 @@ class RegisterFile(wiring.Component):
         m.d.comb += [readable.eq(is_single | is_counter),
                      read_data.eq(Mux(is_single, single, self.counter_value))]
 
-    def _operate(self, m, word, argument):
-        """An operation stays offered until it has entered the pipe; only then the bus is done."""
-        ask = Signal(_fields("operation"))
-        m.d.comb += Value.cast(ask).eq(word)
-        kinds = [kind for kind in OperationKind if kind >= OperationKind.SNAPSHOT]
+    def _refusals(self, m, word, argument):
+        """Whether ``word`` would be refused as an operation, a sweep or a commit."""
+        ask, sweep, commit = (Signal(_fields(name), name=f"asked_{name}") for name in (
+            "operation", "sweep", "table_commit"))
+        m.d.comb += [Value.cast(form).eq(word) for form in (ask, sweep, commit)]
+
+        def none_of(field, kinds):
+            return ~Cat(field == kind for kind in kinds).any()
+
         bad_window = (argument.window == 0) | (argument.window > self.word)
-        refused = Signal()
-        m.d.comb += refused.eq(
-            ~Cat(ask.kind == kind for kind in kinds).any() | (ask.context >= self.connections)
-            | ((ask.kind == OperationKind.PROVISION) & bad_window))
+        bad_operation, bad_sweep, bad_commit = Signal(), Signal(), Signal()
+        m.d.sync += [
+            bad_operation.eq(
+                none_of(ask.kind, [kind for kind in OperationKind
+                                   if kind >= OperationKind.SNAPSHOT])
+                | (ask.context >= self.connections)
+                | ((ask.kind == OperationKind.PROVISION) & bad_window)),
+            bad_sweep.eq(
+                none_of(sweep.kind, (OperationKind.SNAPSHOT, OperationKind.CLOSE))
+                | (sweep.first > sweep.last) | (sweep.last >= self.connections)),
+            bad_commit.eq((commit.slot >= self.slots) | (commit.way >= WAYS)
+                          | (commit.context >= self.connections)),
+        ]
+        return (ask, bad_operation), (sweep, bad_sweep), (commit, bad_commit)
+
+    def _operate(self, m, ask, refused, argument):
+        """An operation stays offered until it has entered the pipe; only then the bus is done."""
         out = self.operation
         m.d.comb += [
             out.payload.kind.eq(ask.kind), out.payload.context.eq(ask.context),
@@ -231,12 +261,8 @@ class RegisterFile(wiring.Component):
             with m.If(~out.ready):
                 m.d.sync += self.bus.done.eq(0)
 
-    def _sweep(self, m, word):
-        ask = Signal(_fields("sweep"))
-        m.d.comb += Value.cast(ask).eq(word)
-        kinds = (OperationKind.SNAPSHOT, OperationKind.CLOSE)
-        with m.If(self.sweep_busy | self.sweep_start | (ask.first > ask.last)
-                  | (ask.last >= self.connections) | ~Cat(ask.kind == k for k in kinds).any()):
+    def _sweep(self, m, ask, refused):
+        with m.If(refused | self.sweep_busy | self.sweep_start):
             m.d.sync += self.bus.status.eq(Status.REFUSED)
         with m.Else():
             m.d.sync += [
@@ -245,11 +271,8 @@ class RegisterFile(wiring.Component):
                 self.sweep_reasons.eq(ask.reasons), self.sweep_cookie.eq(ask.cookie),
             ]
 
-    def _commit(self, m, word):
-        ask = Signal(_fields("table_commit"))
-        m.d.comb += Value.cast(ask).eq(word)
-        with m.If((ask.slot >= self.slots) | (ask.way >= WAYS)
-                  | (ask.context >= self.connections)):
+    def _commit(self, m, ask, refused):
+        with m.If(refused):
             m.d.sync += self.bus.status.eq(Status.REFUSED)
         with m.Else():
             m.d.sync += [

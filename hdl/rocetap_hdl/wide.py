@@ -55,7 +55,9 @@ class WideWindowEngine(WindowEngine):
     def elaborate(self, platform):
         m = Module()
         p = self._operations(m, self._admit(m))
+        self._generation(m, p)
         self._high_water(m, p)
+        self._reach(m, p)
         self._span(m, p)
 
         rest = data.StructLayout({

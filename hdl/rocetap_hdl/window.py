@@ -1,18 +1,20 @@
 """The window engine: the bounded PSN sequence window of every connection.
 
 One operation a clock goes in, whatever it is and whichever context it names, and each takes the
-same way: four short loops over memory, with pure pipeline between them.
+same way: five short loops over memory, with pure pipeline between them.
 
-=========  ===========================================================================
-stage 0-3  **high-water loop**: is the context enabled, is an epoch active and of the
-           current capture generation, and its high-water PSN H. A request moves H (or
-           not) by the sign of ``u = psn - H`` alone, so this loop is one subtraction.
-stage 4-5  **span loop**: how many positions below H are retained, ``min(H - S, W - 1)``.
-stage 6-9  masks: the positions that fall below the new low edge L, the new positions
-stage 9    **bitmap loop**: one word of R bits, ring index = PSN mod R, bit = SEEN
-stage 10-14 how many PENDING positions did the masks meet
-stage 15   **counter loop**: totals, and the record when the operation asks for one
-=========  ===========================================================================
+===========  =========================================================================
+stage 0-3    **generation loop**: at which capture generation the context last had a
+             request
+stage 1-4    **high-water loop**: is the context enabled, is an epoch active, and its
+             high-water PSN H. A request moves H (or not) by the sign of
+             ``psn - H - 1`` alone, so this loop is one subtraction.
+stage 4-7    **span loop**: how many positions below H are retained, ``min(H - S, W - 1)``.
+stage 8-11   masks: the positions that fall below the new low edge L, the new positions
+stage 11     **bitmap loop**: one word of R bits, ring index = PSN mod R, bit = SEEN
+stage 12-16  how many PENDING positions did the masks meet
+stage 17     **counter loop**: totals, and the record when the operation asks for one
+===========  =========================================================================
 
 A forward move of d positions forgets those that fall below L (their PENDING ones are expired),
 makes d - 1 new ones PENDING and marks one SEEN: two masks on one word. What lies outside the
@@ -34,10 +36,13 @@ from .pipeline import Pipeline
 
 __all__ = ["WindowEngine"]
 
-HIGH, SPAN = 3, 5
+HIGH = StateLoop.latency + 1
+REACH = HIGH + 1
+SPAN = REACH + 2
 RANGES = SPAN + 1
 BITMAP = RANGES + RANGE_STAGES
-"""Stages at which the loops compute; between SPAN and BITMAP masks are made of ranges."""
+"""Stages at which the loops compute. Between HIGH and SPAN it is found how far an operation
+reaches, between SPAN and BITMAP masks are made of ranges."""
 COUNTED = BITMAP + 1 + COUNT_STAGES
 COUNTERS = COUNTED + 1
 
@@ -95,7 +100,9 @@ class WindowEngine(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         p = self._operations(m, (self.operations.valid, self.operations.payload))
+        self._generation(m, p)
         self._high_water(m, p)
+        self._reach(m, p)
         self._span(m, p)
         self._bitmap(m, p)
         self._counters(m, p, p.get("pending", COUNTED))
@@ -125,9 +132,17 @@ class WindowEngine(wiring.Component):
                      loop.write.eq(p.get(write, begin))]
         return loop
 
+    def _generation(self, m, p):
+        """Stage 3: whether captures were broken off since the context's last request. Requests of
+        disabled contexts count too: no epoch is active then, so it makes no difference."""
+        m.d.sync += self.generation.eq(self.generation + p.get("raises", HIGH - 2))
+        loop = self._loop(m, p, "seen_generation", unsigned(self.generation_bits), HIGH - 1,
+                          "is_request")
+        m.d.comb += loop.next.eq(self.generation)
+        p.put("outdated", loop.state != self.generation, HIGH - 1)
+
     def _high_water(self, m, p):
-        """Stage 3: what becomes of the epoch, and H."""
-        m.d.sync += self.generation.eq(self.generation + p.get("raises", HIGH - 1))
+        """Stage 4: what becomes of the epoch, and H."""
         is_ = lambda name: p.get(f"is_{name}", HIGH)  # noqa: E731
 
         settings = self._loop(m, p, "settings", data.StructLayout({"window": 24, "tag": 16}), HIGH,
@@ -138,37 +153,31 @@ class WindowEngine(wiring.Component):
         p.put("context_tag", settings.state.tag, HIGH)
 
         loop = self._loop(m, p, "high", data.StructLayout({
-            "high": self.psn_bits, "generation": self.generation_bits,
-            "active": 1, "enabled": 1,
-        }), HIGH, "touches")
+            "high": self.psn_bits, "active": 1, "enabled": 1}), HIGH, "touches")
         state, after = loop.state, loop.next
         psn = p.get("psn", HIGH)
-        u = Signal(self.psn_bits)
-        half = Signal()
+        beyond = Signal(self.psn_bits)
         stale = Signal()
         starts = Signal()
         request = Signal()
         violation = Signal()
         closes = Signal()
         m.d.comb += [
-            u.eq(psn - state.high),
-            half.eq(psn == state.high ^ (1 << (self.psn_bits - 1))),
-            stale.eq(state.active & (state.generation != self.generation)),
+            # Its sign bit is clear for u = psn - H from 1 to half the space: the latter breaks the
+            # series, and u = 0 moves nothing either way.
+            beyond.eq(psn + ~state.high),
+            stale.eq(state.active & p.get("outdated", HIGH)),
             request.eq(is_("request") & state.enabled),
             violation.eq(is_("violation") & state.enabled),
             starts.eq(request & (~state.active | stale)),
             closes.eq(is_("close") | is_("remove") | is_("provision") | violation
                       | ((is_("snapshot") | request) & stale)),
 
-            after.high.eq(Mux(starts | ~u[-1] | half, psn, state.high)),
-            after.generation.eq(Mux(request, self.generation, state.generation)),
+            after.high.eq(Mux(request & (starts | ~beyond[-1]), psn, state.high)),
             after.active.eq(request | (state.active & ~closes)),
             after.enabled.eq((state.enabled & ~violation & ~is_("remove")) | is_("provision")),
         ]
-        with m.If(~request):
-            m.d.comb += after.high.eq(state.high)
-        p.put("u", u, HIGH)
-        p.put("half", half, HIGH)
+        p.put("u", (psn - state.high)[:self.psn_bits], HIGH)
         p.put("high_before", state.high[:self.ring_bits], HIGH)
         p.put("starts", starts, HIGH, mark=True)
         p.put("request", request, HIGH, mark=True)
@@ -179,28 +188,37 @@ class WindowEngine(wiring.Component):
         p.put("disables", violation & ~state.active, HIGH, mark=True)
         p.put("violation", violation, HIGH)
 
-    def _span(self, m, p):
-        """Stage 4: how far the request reaches against W. Stage 5: how much is retained."""
+    def _reach(self, m, p):
+        """Stages 5 and 6: how far the request reaches against W."""
         bits = self.ring_bits
-        u, window = p.get("u", SPAN - 1), p.get("W", SPAN - 1)
-        ahead = p.get("request", SPAN - 1) & ~p.get("starts", SPAN - 1)
-        half = p.get("half", SPAN - 1)
-        breaks = Signal()
-        m.d.comb += breaks.eq(ahead & (half | (~u[-1] & (u > window))))
-        p.put("breaks", breaks, SPAN - 1, mark=True)
-        p.put("fresh", breaks | p.get("starts", SPAN - 1), SPAN - 1, mark=True)
-        p.put("forward", ahead & ~breaks & ~u[-1] & (u != 0), SPAN - 1, mark=True)
-        p.put("back", ahead & ~breaks & (u[-1] | (u == 0)), SPAN - 1, mark=True)
-        p.put("distance", u[:bits + 1], SPAN - 1)
+        u, window = p.get("u", REACH), p.get("W", REACH)
         behind = Signal(self.psn_bits)
         m.d.comb += behind.eq(-u)
-        p.put("behind", behind[:bits], SPAN - 1)
-        p.put("far_behind", behind[bits:].any(), SPAN - 1)
-        p.put("edge", (window - 1)[:bits], SPAN - 1)
+        p.put("half", u == 1 << (self.psn_bits - 1), REACH)
+        p.put("zero", u == 0, REACH)
+        p.put("negative", u[-1], REACH)
+        p.put("too_far", u > window, REACH)
+        p.put("behind", behind, REACH)
+        p.put("edge", (window - 1)[:bits], REACH)
         # A move of distance d is clipped when span + d > W - 1, which is span > W - 1 - d. That
         # limit is known before the span is, and is never below -1 for a move within the window.
-        p.put("limit", (window + ~u[:bits + 1])[:bits + 1], SPAN - 1)
+        p.put("limit", (window + ~u[:bits + 1])[:bits + 1], REACH)
+        p.put("distance", u[:bits + 1], REACH)
+        p.put("opened_from", (p.get("high_before", REACH) + 1)[:bits], REACH)
 
+        at = SPAN - 1
+        half, zero, negative = (p.get(name, at) for name in ("half", "zero", "negative"))
+        ahead = p.get("request", at) & ~p.get("starts", at)
+        breaks = ahead & (half | (~negative & p.get("too_far", at)))
+        p.put("breaks", breaks, at, mark=True)
+        p.put("fresh", breaks | p.get("starts", at), at, mark=True)
+        p.put("forward", ahead & ~breaks & ~negative & ~zero, at, mark=True)
+        p.put("back", ahead & ~breaks & (negative | zero), at, mark=True)
+        p.put("far_behind", p.get("behind", at)[bits:].any(), at)
+
+    def _span(self, m, p):
+        """Stage 7: how much is retained."""
+        bits = self.ring_bits
         loop = self._loop(m, p, "span", unsigned(bits), SPAN, "is_request")
         fresh, forward = p.get("fresh", SPAN), p.get("forward", SPAN)
         distance, edge = p.get("distance", SPAN), p.get("edge", SPAN)
@@ -212,17 +230,16 @@ class WindowEngine(wiring.Component):
                 forward, Mux(clipped, edge, loop.state + distance), loop.state))),
         ]
         p.put("retained", p.get("back", SPAN) & ~p.get("far_behind", SPAN)
-              & (p.get("behind", SPAN) <= loop.state), SPAN, mark=True)
+              & (p.get("behind", SPAN)[:bits] <= loop.state), SPAN, mark=True)
         p.put("asked_from", (p.get("high_before", SPAN) - loop.state)[:bits], SPAN)
         # A forward move asks about the positions that fall below L; all else about all retained.
         dropped = loop.state - Mux(forward, limit, -1)
         p.put("asked_count", Mux(forward & ~clipped, 0, dropped)[:bits + 1], SPAN)
-        p.put("opened_from", (p.get("high_before", SPAN) + 1)[:bits], SPAN)
         p.put("skips", Mux(forward, distance - 1, 0)[:bits], SPAN)
         p.put("sets", p.get("fresh", SPAN) | forward | p.get("retained", SPAN), SPAN, mark=True)
 
     def _bitmap(self, m, p, *, address="context", depth=None, opened="skips", write="is_request"):
-        """Stage 9: the word. Stages 10 to 14: which positions were there, counted."""
+        """Stage 11: the word. Stages 12 to 16: which positions were there, counted."""
         bits = (self.word - 1).bit_length()
         asked = range_mask(p, "asked", p.get("asked_from", RANGES), p.get("asked_count", RANGES),
                            RANGES, self.word)
@@ -241,7 +258,7 @@ class WindowEngine(wiring.Component):
         any_set(p, "seen", p.get("seen_word", BITMAP + 1), BITMAP + 1)
 
     def _counters(self, m, p, pending):
-        """Stage 15: the totals of the epoch, and the record of what they were before."""
+        """Stage 17: the totals of the epoch, and the record of what they were before."""
         at = COUNTED
         forward, retained = p.get("forward", at), p.get("retained", at)
         seen = p.get("seen", at)

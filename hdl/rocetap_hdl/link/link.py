@@ -5,9 +5,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..layouts import RegisterBus, record_stream
+from .buffer import StreamBuffer
 from .cobs import CobsDecoder, CobsEncoder
 from .frame import FrameChecker, FrameSealer
-from .octets import octet_stream, packet_stream
+from .octets import MESSAGE, PACKET, octet_stream, packet_stream
 from .records import RecordSender
 from .requests import RequestProcessor
 
@@ -73,24 +74,32 @@ class HostLink(wiring.Component):
         m.submodules.arbiter = arbiter = PacketArbiter()
         m.submodules.sealer = sealer = FrameSealer()
         m.submodules.encoder = encoder = CobsEncoder()
+        # Ways through several parts in one clock end here.
+        m.submodules.message = message = StreamBuffer(MESSAGE)
+        m.submodules.packet = packet = StreamBuffer(PACKET)
 
         connect(m, flipped(self.rx), decoder.i)
         connect(m, decoder.o, checker.i)
-        connect(m, checker.o, requests.i)
+        connect(m, checker.o, message.i)
+        connect(m, message.o, requests.i)
         connect(m, requests.bus, flipped(self.bus))
         connect(m, flipped(self.records), sender.records)
         connect(m, requests.o, arbiter.replies)
         connect(m, sender.o, arbiter.records)
-        connect(m, arbiter.o, sealer.i)
+        connect(m, arbiter.o, packet.i)
+        connect(m, packet.o, sealer.i)
         connect(m, sealer.o, encoder.i)
         connect(m, encoder.o, flipped(self.tx))
 
-        m.d.comb += [
+        bad_crc, bad_form, bad_message = Signal(), Signal(), Signal()
+        m.d.sync += [
             sender.credit_grant.eq(requests.credit_grant),
             sender.credit_amount.eq(requests.credit_amount),
+            bad_crc.eq(checker.stat_crc),
+            bad_form.eq(checker.stat_format),
+            bad_message.eq(requests.stat_format),
         ]
-        with m.If(checker.stat_crc):
+        with m.If(bad_crc):
             m.d.sync += self.crc_errors.eq(self.crc_errors + 1)
-        format_errors = checker.stat_format + requests.stat_format
-        m.d.sync += self.format_errors.eq(self.format_errors + format_errors)
+        m.d.sync += self.format_errors.eq(self.format_errors + (bad_form + bad_message))
         return m

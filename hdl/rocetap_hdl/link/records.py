@@ -50,7 +50,10 @@ class RecordSender(wiring.Component):
         word = Signal(8 * WORD_OCTETS)
         words = Signal(range(word_count + 1))    # index of the next word
         word_at = Signal(range(WORD_OCTETS))
-        next_word = self.records.payload.as_value().word_select(words, 8 * WORD_OCTETS)
+        # A word is used eight octets after it was chosen, or a header's length.
+        next_word = Signal(8 * WORD_OCTETS)
+        m.d.sync += next_word.eq(
+            self.records.payload.as_value().word_select(words, 8 * WORD_OCTETS))
 
         with m.FSM():
             with m.State("IDLE"):
