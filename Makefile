@@ -4,7 +4,7 @@
 # make bitstream BOARD=versa_ecp5   a board's bitstream and report in build/BOARD, about 20 minutes;
 #                                   MODE=inline passes frames from port to port, SEEDS='4 5 6'
 # make docs     the pages under docs/ as a site in build/docs, warnings are errors
-# make bench    speed of the simulated board
+# make bench    speed of the simulated board, line rate, area and clock: about two hours
 # make prove    the proofs of the gateware, deeper than `make test` looks
 # make fuzz     decoder, collector, link and capture reader, FUZZ_SECONDS each
 # make lock     refresh requirements.lock (needs uv)
@@ -51,6 +51,7 @@ docs: .venv/.installed
 
 bench: check-tools .venv/.installed
 	@$(VENV) -m rocetap_sim.bench
+	@.venv/bin/rocetap bench gateware
 
 prove: .venv/.installed
 	@ROCETAP_PROVE=1 $(VENV) -m pytest tests/formal

@@ -109,7 +109,7 @@ def test_odd_pfc_frames_and_a_storm_of_xon():
 
 def bench_gateware(capsys, *arguments):
     with pytest.raises(SystemExit) as left:
-        main(["bench", "gateware", "--frames", "50", *arguments])
+        main(["bench", "gateware", "--part", "line_rate", "--frames", "50", *arguments])
     return left.value.code, capsys.readouterr().out
 
 
