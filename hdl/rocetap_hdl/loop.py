@@ -72,10 +72,13 @@ class StateLoop(wiring.Component):
                 m.d.sync += register.eq(source)
 
         # An operation at stage 2 was read from memory before those at stages 3, 4 and 5 had
-        # written. Whether they hit is known a clock ahead, by comparing one stage earlier.
+        # written. Whether they hit is known a clock ahead, and whether their addresses are the same
+        # another clock: two operations keep their distance on the way.
         hits = [Signal(name=f"hit_s{i}") for i in (3, 4, 5)]
         for hit, i in zip(hits, (2, 3, 4), strict=True):
-            m.d.sync += hit.eq((p.get("address", 1) == p.get("address", i)) & p.get("write", i))
+            same = Signal(name=f"same_s{i}")
+            m.d.sync += [same.eq(p.get("address", 0) == p.get("address", i - 1)),
+                         hit.eq(same & p.get("write", i))]
         with m.If(p.get("live", 2)):
             m.d.sync += state.eq(Mux(hits[0], result,
                                      Mux(hits[1], older[0], Mux(hits[2], older[1], fetched))))

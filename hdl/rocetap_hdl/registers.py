@@ -116,10 +116,10 @@ class RegisterFile(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         bus = self.bus
-        address, word = Signal(16), Signal(64)
+        address, word, write = Signal(16), Signal(64), Signal()
         boot_id, unprovisioned = Signal(64), Signal(64)
         argument = Signal(_fields("operation_argument"))
-        m.d.sync += [address.eq(bus.address), word.eq(bus.write_data)]
+        m.d.sync += [address.eq(bus.address), word.eq(bus.write_data), write.eq(bus.write)]
         with m.If(self.missed):
             m.d.sync += unprovisioned.eq(unprovisioned + 1)
 
@@ -161,16 +161,16 @@ class RegisterFile(wiring.Component):
         waited = Signal(range(self.latency + 1))
         steady = Signal()
         decide = Signal()
-        m.d.comb += decide.eq(bus.request & ~bus.done & steady)
+        m.d.comb += decide.eq(steady & ~bus.done)
         with m.If(~bus.request | bus.done):
             m.d.sync += [waited.eq(0), steady.eq(0), bus.done.eq(0)]
         with m.Elif(~steady):
             m.d.sync += [waited.eq(waited + 1), steady.eq(waited == self.latency - 2)]
 
-        with m.If(decide & ~bus.write):
+        with m.If(decide & ~write):
             m.d.sync += [bus.done.eq(1), bus.read_data.eq(read_data),
                          bus.status.eq(Mux(readable, Status.OK, Status.NO_REGISTER))]
-        with m.If(decide & bus.write):
+        with m.If(decide & write):
             m.d.sync += [bus.done.eq(1), bus.status.eq(Status.OK)]
             with m.If(named("boot_id")):
                 m.d.sync += boot_id.eq(word)

@@ -73,8 +73,9 @@ class ConnectionTable(wiring.Component):
         matters = Signal()
         m.d.comb += [asks.eq(self.verdicts.valid & attributable),
                      matters.eq(asks | (self.verdicts.valid & loses))]
-        p = Pipeline(m, matters)
+        p = Pipeline(m, self.verdicts.valid)
         p.put("asks", asks, 0, mark=True)
+        p.put("matters", matters, 0, mark=True)
         p.put("key", Value.cast(verdict.key), 0)
         for name in ("frame_class", "psn", "time"):
             p.put(name, verdict[name], 0)
@@ -122,7 +123,7 @@ class ConnectionTable(wiring.Component):
         asks, hit = p.get("asks", 7), p.get("hit", 7)
         lookup = self.lookups.payload
         m.d.sync += [
-            self.lookups.valid.eq(p.get("live", 7) & (hit | ~asks)),
+            self.lookups.valid.eq(p.get("matters", 7) & (hit | ~asks)),
             self.missed.eq(asks & ~hit),
             lookup.hit.eq(asks & hit),
             *(lookup[name].eq(p.get(name, 7))

@@ -153,7 +153,7 @@ class WindowEngine(wiring.Component):
         p.put("context_tag", settings.state.tag, HIGH)
 
         loop = self._loop(m, p, "high", data.StructLayout({
-            "high": self.psn_bits, "active": 1, "enabled": 1}), HIGH, "touches")
+            "not_high": self.psn_bits, "active": 1, "enabled": 1}), HIGH, "touches")
         state, after = loop.state, loop.next
         psn = p.get("psn", HIGH)
         beyond = Signal(self.psn_bits)
@@ -163,9 +163,10 @@ class WindowEngine(wiring.Component):
         violation = Signal()
         closes = Signal()
         m.d.comb += [
-            # Its sign bit is clear for u = psn - H from 1 to half the space: the latter breaks the
-            # series, and u = 0 moves nothing either way.
-            beyond.eq(psn + ~state.high),
+            # This is u - 1, with u = psn - H: its sign bit is clear for u from 1 to half the space.
+            # The latter breaks the series, and u = 0 moves nothing either way. The complement of H
+            # is kept so that it is a mere sum.
+            beyond.eq(psn + state.not_high),
             stale.eq(state.active & p.get("outdated", HIGH)),
             request.eq(is_("request") & state.enabled),
             violation.eq(is_("violation") & state.enabled),
@@ -173,12 +174,12 @@ class WindowEngine(wiring.Component):
             closes.eq(is_("close") | is_("remove") | is_("provision") | violation
                       | ((is_("snapshot") | request) & stale)),
 
-            after.high.eq(Mux(request & (starts | ~beyond[-1]), psn, state.high)),
+            after.not_high.eq(Mux(request & (starts | ~beyond[-1]), ~psn, state.not_high)),
             after.active.eq(request | (state.active & ~closes)),
             after.enabled.eq((state.enabled & ~violation & ~is_("remove")) | is_("provision")),
         ]
-        p.put("u", (psn - state.high)[:self.psn_bits], HIGH)
-        p.put("high_before", state.high[:self.ring_bits], HIGH)
+        p.put("u", (psn + state.not_high + 1)[:self.psn_bits], HIGH)
+        p.put("high_before", ~state.not_high[:self.ring_bits], HIGH)
         p.put("starts", starts, HIGH, mark=True)
         p.put("request", request, HIGH, mark=True)
         p.put("stale", stale, HIGH)
@@ -223,9 +224,10 @@ class WindowEngine(wiring.Component):
         fresh, forward = p.get("fresh", SPAN), p.get("forward", SPAN)
         distance, edge = p.get("distance", SPAN), p.get("edge", SPAN)
         limit = p.get("limit", SPAN).as_signed()
-        clipped = Signal()
+        left = Signal(signed(bits + 2))
+        clipped = left[-1]
         m.d.comb += [
-            clipped.eq(loop.state > limit),
+            left.eq(limit - loop.state),
             loop.next.eq(Mux(fresh, 0, Mux(
                 forward, Mux(clipped, edge, loop.state + distance), loop.state))),
         ]

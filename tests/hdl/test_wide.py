@@ -91,7 +91,7 @@ def test_a_full_queue_is_a_capture_discontinuity():
                    "WindowEngine's"),
     ({"words": 1 << 15}, "word * words is 8388608, must be at most 2^22, a quarter of the PSN "
                          "space"),
-    ({"queue": 8}, "queue is 8, must be 20 or more: what is on its way to it has to fit"),
+    ({"queue": 8}, "queue is 8, must be 28 or more: what is on its way to it has to fit"),
     ({"counter_bits": 18}, "counter_bits is 18, must be 19 or more with a window of 4096"),
 ])
 def test_parameters_that_cannot_be(parameters, message):

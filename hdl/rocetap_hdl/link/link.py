@@ -76,7 +76,9 @@ class HostLink(wiring.Component):
         m.submodules.encoder = encoder = CobsEncoder()
         # Ways through several parts in one clock end here.
         m.submodules.message = message = StreamBuffer(MESSAGE)
+        m.submodules.record = record = StreamBuffer(PACKET)
         m.submodules.packet = packet = StreamBuffer(PACKET)
+        m.submodules.sealed = sealed = StreamBuffer(PACKET)
 
         connect(m, flipped(self.rx), decoder.i)
         connect(m, decoder.o, checker.i)
@@ -85,10 +87,12 @@ class HostLink(wiring.Component):
         connect(m, requests.bus, flipped(self.bus))
         connect(m, flipped(self.records), sender.records)
         connect(m, requests.o, arbiter.replies)
-        connect(m, sender.o, arbiter.records)
+        connect(m, sender.o, record.i)
+        connect(m, record.o, arbiter.records)
         connect(m, arbiter.o, packet.i)
         connect(m, packet.o, sealer.i)
-        connect(m, sealer.o, encoder.i)
+        connect(m, sealer.o, sealed.i)
+        connect(m, sealed.o, encoder.i)
         connect(m, encoder.o, flipped(self.tx))
 
         bad_crc, bad_form, bad_message = Signal(), Signal(), Signal()
