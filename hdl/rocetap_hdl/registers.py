@@ -25,6 +25,10 @@ from .layouts import RegisterBus, operation
 __all__ = ["RegisterFile"]
 
 
+WRITABLE = ("boot_id", "control", "operation_argument", "operation", "sweep", "table_commit")
+"""Registers that take a write; there are the key's words besides."""
+
+
 def _fields(name):
     """A register's named fields as a layout."""
     return data.FlexibleLayout(64, {
@@ -127,7 +131,9 @@ class RegisterFile(wiring.Component):
         # names, what that holds, and whether what is to be written is refused.
         names = {name: Signal(name=f"names_{name}") for name in REGISTERS}
         is_key = Signal()
+        writable = Signal()
         m.d.sync += [
+            writable.eq(is_key | Cat(names[name] for name in WRITABLE).any()),
             *(named.eq(address == REGISTERS[name].address) for name, named in names.items()),
             is_key.eq((address >= BANKS["table_key"].base)
                       & (address < BANKS["table_key"].base + KEY_WORDS)),
@@ -174,22 +180,22 @@ class RegisterFile(wiring.Component):
             m.d.sync += [bus.done.eq(1), bus.status.eq(Status.OK)]
             with m.If(named("boot_id")):
                 m.d.sync += boot_id.eq(word)
-            with m.Elif(named("control")):
+            with m.If(named("control")):
                 m.d.sync += self.cfg_check_icrc.eq(word[0])
-            with m.Elif(named("operation_argument")):
+            with m.If(named("operation_argument")):
                 m.d.sync += Value.cast(argument).eq(word)
-            with m.Elif(named("operation")):
+            with m.If(named("operation")):
                 self._operate(m, *operation, argument)
-            with m.Elif(named("sweep")):
+            with m.If(named("sweep")):
                 self._sweep(m, *sweep)
-            with m.Elif(named("table_commit")):
+            with m.If(named("table_commit")):
                 self._commit(m, *commit)
-            with m.Elif(is_key):
+            with m.If(is_key):
                 for index in range(KEY_WORDS):
                     with m.If(address[:4] == (BANKS["table_key"].base + index) & 15):
                         part = self.commit_key[64 * index:64 * (index + 1)]
                         m.d.sync += part.eq(word)
-            with m.Else():
+            with m.If(~writable):
                 m.d.sync += bus.status.eq(Status.NO_REGISTER)
         for strobe in (self.sweep_start, self.commit):
             with m.If(strobe):

@@ -50,6 +50,8 @@ class RecordSender(wiring.Component):
         word = Signal(8 * WORD_OCTETS)
         words = Signal(range(word_count + 1))    # index of the next word
         word_at = Signal(range(WORD_OCTETS))
+        final = Signal()                         # the word on its way is the last one
+        last_octet = Signal()                    # and so is the octet of the word
         # A word is used eight octets after it was chosen, or a header's length.
         next_word = Signal(8 * WORD_OCTETS)
         m.d.sync += next_word.eq(
@@ -74,21 +76,23 @@ class RecordSender(wiring.Component):
                 with m.If(self.o.ready):
                     m.d.sync += header_at.eq(header_at + 1)
                     with m.If(header_at == HEADER_OCTETS - 1):
-                        m.d.sync += [word.eq(next_word), words.eq(1), serial.eq(serial + 1)]
+                        m.d.sync += [word.eq(next_word), words.eq(1), final.eq(word_count == 1),
+                                     last_octet.eq(0), serial.eq(serial + 1)]
                         m.next = "RECORD"
 
             with m.State("RECORD"):
-                last_octet = word_at == WORD_OCTETS - 1
                 m.d.comb += [
                     self.o.valid.eq(1),
                     self.o.payload.data.eq(word[:8]),
-                    self.o.payload.last.eq(last_octet & (words == word_count)),
+                    self.o.payload.last.eq(last_octet & final),
                     self.records.ready.eq(self.o.ready & self.o.payload.last),
                 ]
                 with m.If(self.o.ready):
-                    m.d.sync += [word.eq(word >> 8), word_at.eq(word_at + 1)]
+                    m.d.sync += [word.eq(word >> 8), word_at.eq(word_at + 1),
+                                 last_octet.eq(word_at == WORD_OCTETS - 2)]
                     with m.If(last_octet):
-                        m.d.sync += [word.eq(next_word), words.eq(words + 1)]
+                        m.d.sync += [word.eq(next_word), words.eq(words + 1),
+                                     final.eq(words == word_count - 1)]
                     with m.If(self.o.payload.last):
                         m.next = "IDLE"
         return m
