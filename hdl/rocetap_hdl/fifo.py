@@ -20,7 +20,8 @@ class SnapshotFifo(wiring.Component):
     operations that can wait are asked to wait for. Latency from input to output: three clocks.
 
     A record is fetched only when it has been in memory for a clock, so that reads and writes never
-    meet; it goes through a register of its own, as block RAM is slow to give its data.
+    meet; it goes through a register of its own, as block RAM is slow to give its data. A record
+    leaves in every second clock at most: its reader takes far longer for it.
     """
 
     def __init__(self, *, depth=512):
@@ -50,8 +51,8 @@ class SnapshotFifo(wiring.Component):
             full.eq(self.level == self.depth),
             taken.eq(self.input.valid & ~full),
             leaves.eq(out.valid & out.ready),
-            move.eq(fetched & (~out.valid | out.ready)),
-            fetch.eq((stored != 0) & (~fetched | move)),
+            move.eq(fetched & ~out.valid),
+            fetch.eq((stored != 0) & ~fetched),
             write.addr.eq(place),
             write.data.eq(Value.cast(self.input.payload)),
             write.en.eq(taken),

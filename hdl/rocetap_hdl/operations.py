@@ -104,8 +104,10 @@ class Sweep(wiring.Component):
         now = Signal(operation(self.connections))
         last = Signal.like(self.last)
         cookie = Signal(16)
+        at_last = Signal()       # known a clock after a context, which is offered no earlier
         out = self.operations
         m.d.comb += out.payload.eq(now)
+        m.d.sync += at_last.eq(now.context == last)
         # Valid never falls without a transfer: room only decides when it rises.
         with m.If(~self.busy):
             with m.If(self.start):
@@ -120,7 +122,7 @@ class Sweep(wiring.Component):
             m.d.sync += out.valid.eq(0)
             with m.If(now.kind == OperationKind.MARKER):
                 m.d.sync += self.busy.eq(0)
-            with m.Elif(now.context == last):
+            with m.Elif(at_last):
                 m.d.sync += [now.kind.eq(OperationKind.MARKER), now.tag.eq(cookie)]
             with m.Else():
                 m.d.sync += now.context.eq(now.context + 1)

@@ -25,7 +25,7 @@ from .layouts import RegisterBus, operation
 __all__ = ["RegisterFile"]
 
 
-WRITABLE = ("boot_id", "control", "operation_argument", "operation", "sweep", "table_commit")
+WRITABLE = [name for name, register in REGISTERS.items() if "w" in register.access]
 """Registers that take a write; there are the key's words besides."""
 
 

@@ -99,7 +99,7 @@ BROKEN = {
     "records_go_on": (
         "records", ("with m.If(self.o.ready):\n                    m.d.sync += header_at",
                     "with m.If(1):\n                    m.d.sync += header_at"), HOLDS),
-    "fifo_reads_on": ("fifo", ("(~out.valid | out.ready)", "1"), KEEPS),
+    "fifo_reads_on": ("fifo", ("move.eq(fetched & ~out.valid)", "move.eq(fetched)"), KEEPS),
     "sweep_goes_on": ("sweep", ("with m.Elif(out.ready):", "with m.Else():"), KEEPS),
     "registers_forget": ("registers", ("with m.If(~out.ready):", "with m.If(0):"), KEEPS),
 }

@@ -22,7 +22,7 @@ def test_full_fifo_drops_and_counts(offered):
         assert ctx.get(dut.dropped) == offered - kept
         assert ctx.get(dut.room) == (kept < 32)
         ctx.set(dut.output.ready, 1)
-        await ctx.tick().repeat(80)
+        await ctx.tick().repeat(2 * kept + 2)
         assert ctx.get(dut.level) == 0
         assert ctx.get(dut.room) == 1
 

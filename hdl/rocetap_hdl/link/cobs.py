@@ -102,13 +102,18 @@ class CobsEncoder(wiring.Component):
     i: In(packet_stream())
     o: Out(octet_stream())
 
-    DATA_DEPTH = 256
+    DATA_DEPTH = 512
     CODES_DEPTH = 128
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.data = data = SyncFIFOBuffered(width=8, depth=self.DATA_DEPTH)
         m.submodules.codes = codes = SyncFIFOBuffered(width=9, depth=self.CODES_DEPTH)
+
+        # Whether both take one more is said a clock late, so it is said early.
+        room = Signal()
+        m.d.sync += room.eq((codes.level < self.CODES_DEPTH - 2)
+                            & (data.level < self.DATA_DEPTH - 2))
 
         # In: a code is due at a zero, at a full group and at the packet's end. A packet that ends
         # with a zero asks for two: that of the zero and that of the empty group after it.
@@ -124,16 +129,16 @@ class CobsEncoder(wiring.Component):
             data.w_data.eq(self.i.payload.data),
         ]
         with m.If(closing):
-            m.d.comb += [code.eq(1), ends.eq(1), codes.w_en.eq(1)]
-            with m.If(codes.w_rdy):
+            m.d.comb += [code.eq(1), ends.eq(1), codes.w_en.eq(room)]
+            with m.If(room):
                 m.d.sync += closing.eq(0)
         with m.Else():
             m.d.comb += [
-                self.i.ready.eq(codes.w_rdy & data.w_rdy),
+                self.i.ready.eq(room),
                 code.eq(length + Mux(is_zero, 1, 2)),
                 ends.eq(self.i.payload.last & ~is_zero),
             ]
-            with m.If(self.i.valid & self.i.ready):
+            with m.If(self.i.valid & room):
                 m.d.comb += data.w_en.eq(~is_zero)
                 with m.If(is_zero | is_full | self.i.payload.last):
                     m.d.comb += codes.w_en.eq(1)
