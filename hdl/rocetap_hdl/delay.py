@@ -33,14 +33,17 @@ class Delay(wiring.Component):
             m.d.sync += self.o.eq(value)
             return m
 
-        # What is read was written depth clocks ago; the output register is the last clock.
-        depth = self._clocks - 1
+        # What is read was written `back` clocks ago; the output register is the last clock. The
+        # place just goes round, so that there is no state from which it could be wrong.
+        back = self._clocks - 1
+        depth = 1 << (back - 1).bit_length()
         m.submodules.ring = ring = memory.Memory(shape=self._shape, depth=depth, init=[])
         write, read = ring.write_port(), ring.read_port(domain="comb")
         place = Signal(range(depth))
-        m.d.sync += place.eq(Mux(place == depth - 1, 0, place + 1))
+        m.d.sync += place.eq(place + 1)
         m.d.comb += [
-            write.addr.eq(place), write.en.eq(1), write.data.eq(self.i), read.addr.eq(place)]
+            write.addr.eq(place), write.en.eq(1), write.data.eq(self.i),
+            read.addr.eq(place - back)]
         m.d.sync += self.o.eq(read.data)
         return m
 

@@ -9,7 +9,7 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Elaboratable, Module, Mux, 
 from rocetap.spec.registers import REGISTERS, OperationKind
 from rocetap.spec.wire import MessageType
 from rocetap_hdl import fifo, operations, registers
-from rocetap_hdl.link import cobs, frame, link, records, requests
+from rocetap_hdl.link import buffer, cobs, frame, link, records, requests
 from support.formal import combinational_path, free, mutant, prove, refute
 from support.stream_rules import holds_payload, keeps_valid, never_waits, watch
 
@@ -33,6 +33,7 @@ STREAMS = {
     "arbiter": (link, lambda module: module.PacketArbiter(), ["replies", "records"], "o"),
     "requests": (requests, lambda module: module.RequestProcessor(), ["i"], "o"),
     "records": (records, lambda module: module.RecordSender(), ["records"], "o"),
+    "buffer": (buffer, lambda module: module.StreamBuffer(4), ["i"], "o"),
     "fifo": (fifo, lambda module: module.SnapshotFifo(depth=64), [], "output"),
     "sweep": (operations, sweep, [], "operations"),
     "registers": (registers, register_file, [], "operation"),
@@ -99,7 +100,10 @@ BROKEN = {
     "records_go_on": (
         "records", ("with m.If(self.o.ready):\n                    m.d.sync += header_at",
                     "with m.If(1):\n                    m.d.sync += header_at"), HOLDS),
-    "fifo_reads_on": ("fifo", ("move.eq(fetched & ~out.valid)", "move.eq(fetched)"), KEEPS),
+    "buffer_goes_on": ("buffer", ("with m.If(self.o.ready | ~self.o.valid):", "with m.If(1):"),
+                       KEEPS),
+    "fifo_reads_on": ("fifo", ("move.eq(fetched & ~out.valid)", "move.eq(fetched)"), HOLDS),
+    "fifo_forgets": ("fifo", ("(out.valid & ~out.ready)", "0"), KEEPS),
     "sweep_goes_on": ("sweep", ("with m.Elif(out.ready):", "with m.Else():"), KEEPS),
     "registers_forget": ("registers", ("with m.If(~out.ready):", "with m.If(0):"), KEEPS),
 }
@@ -136,7 +140,8 @@ OFFERS = {
     "requests": (lambda m, dut: message(m, dut.i, CREDIT), 10),
     "records": (lambda m, dut: [dut.records.valid.eq(1), dut.credit_grant.eq(1),
                                 dut.credit_amount.eq(1)], 4),
-    "fifo": (lambda m, dut: [dut.input.valid.eq(1)], 4),
+    "buffer": (lambda m, dut: [dut.i.valid.eq(1)], 2),
+    "fifo": (lambda m, dut: [dut.input.valid.eq(1)], 5),
     "sweep": (lambda m, dut: [dut.start.eq(1), dut.room.eq(1)], 4),
     "registers": (lambda m, dut: [
         dut.bus.request.eq(1), dut.bus.write.eq(1),
