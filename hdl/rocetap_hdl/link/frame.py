@@ -81,14 +81,13 @@ class FrameChecker(wiring.Component):
         oversize = Signal()
         aborted = Signal()
         index = Signal(range(longest + 1))   # of the octet on `o`
-        last = Signal(range(longest + 1))    # index of the message's last octet
 
         m.d.comb += [
             write.addr.eq(count),
             write.data.eq(self.i.payload.data),
             self.o.payload.data.eq(read.data),
             self.o.payload.first.eq(index == 0),
-            self.o.payload.last.eq(index == last),
+            self.o.payload.last.eq(index == self.o.payload.length - 1),
         ]
 
         with m.FSM():
@@ -115,7 +114,6 @@ class FrameChecker(wiring.Component):
                     oversize.eq(0),
                     index.eq(0),
                     self.o.payload.length.eq(count - CRC_OCTETS),
-                    last.eq(count - CRC_OCTETS - 1),
                 ]
                 m.next = "RECEIVE"
                 with m.If(aborted | oversize | (count <= CRC_OCTETS)):
