@@ -25,8 +25,8 @@ from .layouts import RegisterBus, operation
 __all__ = ["RegisterFile"]
 
 
-WRITABLE = [name for name, register in REGISTERS.items() if "w" in register.access]
-"""Registers that take a write; there are the key's words besides."""
+WRITABLE = ("boot_id", "control", "operation_argument", "operation", "sweep", "table_commit")
+"""Registers that take a write in every build; there are the key's words besides."""
 
 
 def _fields(name):
@@ -201,7 +201,7 @@ class RegisterFile(wiring.Component):
             with m.If(strobe):
                 m.d.sync += strobe.eq(0)
         if self.selftest:
-            self._selftest(m, decide & bus.write, address, word)
+            self._selftest(m, decide & write, address, word)
         return m
 
     def _read(self, m, address, names, readable, read_data, values):
