@@ -62,10 +62,10 @@ def remove_written(path: Path) -> None:
 
 def refuse_input(option: str, output: Path, what: str, *inputs: Path) -> None:
     """Raises RocetapError when the file to be written is one of those that are read, under
-    whatever name: it would be gone before it is read."""
+    whatever name, also where none is there yet: it would be gone before it is read."""
     for path in inputs:
         with contextlib.suppress(OSError):
-            if output.samefile(path):
+            if os.path.realpath(output) == os.path.realpath(path) or output.samefile(path):
                 raise RocetapError(f"{option} {output}: is {what}; give another file")
 
 

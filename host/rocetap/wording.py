@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["as_toml", "counted"]
+
+
+_LONGEST_NUMBER: Final = 256
+"""Bits of an integer that is shown; Python writes no number of more than 4,300 digits."""
 
 
 def as_toml(value: Any) -> str:
     """A value as a TOML file would have it, on one line."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER:
+        return f"a number of {value.bit_length()} bits"
     if isinstance(value, str):
         return f"'{value}'" if value.isprintable() and "'" not in value else repr(value)
     if isinstance(value, list | tuple):

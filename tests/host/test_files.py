@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rocetap.errors import RocetapError
-from rocetap.files import is_replaceable, remove_written, write_whole, written
+from rocetap.files import is_replaceable, refuse_input, remove_written, write_whole, written
 
 
 def mode(path):
@@ -160,6 +160,21 @@ def test_a_file_that_a_process_has_open_is_written_where_it_is(tmp_path):
             write_whole(Path(name), b"direct")
             remove_written(Path(name))
     assert (path.stat().st_ino, path.read_bytes()) == (before, b"direct")
+
+
+def test_an_input_is_refused_under_any_name_and_before_it_is_there(tmp_path):
+    (tmp_path / "link").symlink_to("file")
+    for _ in ("before it is there", "and after"):
+        for output in ("file", "link", "../" + tmp_path.name + "/file"):
+            with pytest.raises(RocetapError) as caught:
+                refuse_input("--output", tmp_path / output, "the input", tmp_path / "file")
+            assert str(caught.value) == (
+                f"--output {tmp_path / output}: is the input; give another file")
+        refuse_input("--output", tmp_path / "other", "the input", tmp_path / "file")
+        (tmp_path / "file").touch()
+    os.link(tmp_path / "file", tmp_path / "hard")
+    with pytest.raises(RocetapError):
+        refuse_input("--output", tmp_path / "hard", "the input", tmp_path / "file")
 
 
 def test_links_in_a_circle_are_one_line(tmp_path):

@@ -17,6 +17,7 @@ def test_a_number_and_its_noun(count, noun, text):
 @pytest.mark.parametrize(("value", "text"), [
     (True, "true"), ("x", "'x'"), ("it's", '"it\'s"'), ("a\nb", "'a\\nb'"), (1.5, "1.5"),
     ([1, "a", False], "[1, 'a', false]"), ({"a": {"b": []}}, "{a = {b = []}}"),
+    (1 << 256, "a number of 257 bits"), (-5, "-5"),
     (datetime.date(2026, 1, 31), "2026-01-31")])
 def test_values_as_in_a_file(value, text):
     assert as_toml(value) == text

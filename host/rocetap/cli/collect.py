@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from rocetap.cli.common import (
+    beside_store,
     keep_watchdog,
     on_reload_signal,
     one_line_errors,
@@ -113,7 +114,8 @@ def collect(
     start_logging(verbose=values["verbose"], form=LogFormat(values["log_format"]))
     if values["port_file"] is not None:
         refuse_input("--port-file", values["port_file"], "read or written already",
-                     values["store"], *values["pki"].glob("*"), *([config] if config else []))
+                     values["store"], *beside_store(values["store"]), *values["pki"].glob("*"),
+                     *([config] if config else []))
     with one_line_errors():
         endpoint = parse_endpoint(values["listen"], allow_port_zero=True)
         shown = parse_endpoint(values["metrics"], allow_port_zero=True) if values[

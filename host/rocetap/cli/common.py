@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any
 
 from rocetap.errors import RocetapError
@@ -13,8 +15,15 @@ from rocetap.telemetry import notify
 from rocetap.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = [
-    "keep_watchdog", "on_reload_signal", "one_line_errors", "start_logging", "stop_on_signals",
+    "beside_store", "keep_watchdog", "on_reload_signal", "one_line_errors", "start_logging",
+    "stop_on_signals",
 ]
+
+
+def beside_store(store: Path) -> list[Path]:
+    """What SQLite and the collector keep beside a store, whether it is there or not."""
+    place = os.path.realpath(store)
+    return [Path(place + suffix) for suffix in ("-wal", "-shm", "-journal", ".lock")]
 
 
 @contextlib.contextmanager

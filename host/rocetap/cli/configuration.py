@@ -126,7 +126,7 @@ def _wrong(one: Setting, place: str, value: Any, table: _Table | None) -> list[s
         return [f"{place} is empty; give a text or leave it out"]
     wrong = one.check(value)
     if wrong is not None:
-        return [f"{place} is {as_toml(value) if one.kind is list else value}, {wrong}"]
+        return [f"{place} is {as_toml(value) if one.kind in (list, int) else value}, {wrong}"]
     if one.kind is not list:
         return []
     found = []
@@ -208,7 +208,7 @@ class _Table:
             problems.append(f"{self._file}: cannot be read: {error.strerror}")
         except UnicodeDecodeError as error:
             problems.append(f"{self._file}: octet {error.start} is not UTF-8")
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:   # a number of 4,301 digits, deep lists
             found = re.search(r"\(at line (\d+), column \d+\)$", str(error))
             line = f":{found[1]}" if found else ""
             problems.append(f"{self._file}{line}: is not TOML: {error}")

@@ -16,7 +16,8 @@ from rocetap.spec.classes import FrameClass
 from rocetap.spec.flags import SequenceFlag, flag_names
 from rocetap.wording import counted
 
-__all__ = ["frame_line", "note", "print_jsonl", "print_records", "print_tables"]
+__all__ = ["frame_line", "latest_readings", "note", "print_jsonl", "print_records",
+           "print_tables"]
 
 _COUNTERS = {
     "requests": "requestPacketTotalCount", "skipped": "skippedPsnTotalCount",
@@ -31,6 +32,9 @@ _WIDE_ENOUGH = 150
 
 _SHORT = {"abandoned": "aband.", "requests": "req.", "repeated": "rep.", "skipped": "skip",
           "expired": "exp.", "pending": "pend.", "filled": "fill"}
+_PFC_ORIGIN = {"exporter": "exporter", "domain": "observationDomainId",
+               "point": "observationPointId"}
+"""Heading -> what names the place of a PFC counter beside its port."""
 _TITLE = "RoCEv2 request streams, one row an epoch"
 _MEANINGS = {
     SequenceFlag.finalEpoch: "the epoch is closed, these are its last counts",
@@ -189,21 +193,41 @@ def _outcome(row: dict[str, Any]) -> str:
     return " ".join(words + row.get("qualifications", []))
 
 
+def latest_readings(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each counter the reading that came last; rows in the order received."""
+    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        latest[*_pfc_origin(row), *_pfc_port(row), row["pfcPriority"]] = row
+    return list(latest.values())
+
+
+def _pfc_origin(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in _PFC_ORIGIN.values())
+
+
+def _pfc_port(row: dict[str, Any]) -> tuple[int, str]:
+    if "ingressPhysicalInterface" in row:
+        return row["ingressPhysicalInterface"], "received"
+    return row["egressPhysicalInterface"], "transmitted"
+
+
 def _pfc_table(rows: list[dict[str, Any]]) -> Table:
-    """The latest reading of each counter."""
+    """The latest reading of each counter; where it was read as far as that is not one place."""
     table = Table(title="PFC frames by port and priority (one frame may count for several)",
                   title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    told = [name for place, name in enumerate(_PFC_ORIGIN)
+            if len({_pfc_origin(row)[place] for row in rows}) > 1]
+    for heading in told:
+        table.add_column(heading, overflow="fold")
     for heading in ("interface", "direction", *(f"prio {n}" for n in range(8))):
         table.add_column(heading, justify="right")
-    counts: dict[tuple[int, str], dict[int, int]] = {}
+    counts: dict[tuple[Any, ...], dict[int, int]] = {}
     for row in rows:
-        direction = "received" if "ingressPhysicalInterface" in row else "transmitted"
-        interface = row["ingressPhysicalInterface" if direction == "received"
-                        else "egressPhysicalInterface"]
-        counts.setdefault((interface, direction), {})[row["pfcPriority"]] = row[
-            "pfcControlFrameTotalCount"]
-    for (interface, direction), by_priority in counts.items():
-        table.add_row(str(interface), direction,
+        place = (_pfc_origin(row), _pfc_port(row))
+        counts.setdefault(place, {})[row["pfcPriority"]] = row["pfcControlFrameTotalCount"]
+    for (origin, (interface, direction)), by_priority in counts.items():
+        names = dict(zip(_PFC_ORIGIN, origin, strict=True))
+        table.add_row(*(str(names[name]) for name in told), str(interface), direction,
                       *(str(by_priority.get(n, "-")) for n in range(8)))
     return table
 

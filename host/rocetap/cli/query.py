@@ -21,8 +21,14 @@ from typing import Annotated, Any, Final, TextIO
 
 import typer
 
-from rocetap.cli.common import one_line_errors
-from rocetap.cli.output import note, print_jsonl, print_records, print_tables
+from rocetap.cli.common import beside_store, one_line_errors
+from rocetap.cli.output import (
+    latest_readings,
+    note,
+    print_jsonl,
+    print_records,
+    print_tables,
+)
 from rocetap.cli.progress import shown_progress
 from rocetap.errors import RocetapError
 from rocetap.files import refuse_input, written
@@ -107,6 +113,7 @@ def query(
         help=f"Rows of each kind at the most; a table shows {_TABLE_ROWS} without it."),
     ] = None,
     pen: Annotated[int, typer.Option(
+        min=0, max=_MOST_32,
         help="Private Enterprise Number, for an IPFIX File that is read.")] = DEFAULT_PEN,
 ) -> None:
     """Show what a collector has stored. Reads only, also while the collector writes.
@@ -138,7 +145,7 @@ def query(
 
     if output is not None:
         refuse_input("--output", output, "the store that is read", store)
-        refuse_input("--output", output, "a part of the store that is read", *_beside(store))
+        refuse_input("--output", output, "a part of the store that is read", *beside_store(store))
     now = datetime.datetime.now(datetime.UTC)
     filters = Filters(
         addresses=tuple(map(_network, address or ())), qps=_numbers("--qp", qp, 24),
@@ -156,19 +163,12 @@ def query(
         reader = found.reader()
         if format is OutputFormat.ipfix:
             assert output is not None
-            _write_ipfix(reader, filters, output, kinds)
+            _write_ipfix(reader, filters, output, kinds, limit)
         else:
             _print(reader, filters, kinds, format, output, limit)
         _say_what_is_missing(reader, filters, kinds)
         if from_file:
             _say_last_reports(reader, filters)
-
-
-def _beside(store: Path) -> list[Path]:
-    """What SQLite and the collector keep beside a store."""
-    place = store.resolve()
-    return [place.with_name(place.name + suffix)
-            for suffix in ("-wal", "-shm", "-journal", ".lock")]
 
 
 def parse_time(option: str, text: str | None, now: datetime.datetime) -> int | None:
@@ -245,7 +245,8 @@ def _opened(path: Path, pen: int) -> Iterator[Any]:
     from rocetap.collect.store import SqliteStore
 
     try:
-        from_file = is_ipfix(path)
+        # A FIFO gives its octets once, and a look at it would wait for them.
+        from_file = not path.is_fifo() and is_ipfix(path)
     except OSError as error:
         raise RocetapError(f"{path}: {error.strerror}; give the store of a collector") from None
     if not from_file:
@@ -272,7 +273,11 @@ def _print(reader: Any, filters: Any, kinds: tuple[str, ...], format: OutputForm
            output: Path | None, limit: int | None) -> None:
     if format is OutputFormat.table and limit is None:
         limit = _TABLE_ROWS
-    rows = {kind: _Limited(_rows(reader, kind, filters), limit) for kind in kinds}
+    found = {kind: _rows(reader, kind, filters) for kind in kinds}
+    if format is OutputFormat.table and {"sequence", "pfc"} <= found.keys():
+        # What that table shows of a counter is its latest reading, whatever came before it.
+        found["pfc"] = iter(latest_readings(found["pfc"]))
+    rows = {kind: _Limited(some, limit) for kind, some in found.items()}
     counts: Counter[str] = Counter()
     with _stream(output) as stream:
         if format is OutputFormat.table:
@@ -359,15 +364,19 @@ def _counted(rows: Iterable[dict[str, Any]], counts: Counter[str]) -> Iterator[d
         yield row
 
 
-def _write_ipfix(reader: Any, filters: Any, output: Path, kinds: tuple[str, ...]) -> None:
+def _write_ipfix(
+    reader: Any, filters: Any, output: Path, kinds: tuple[str, ...], limit: int | None,
+) -> None:
     from rocetap.collect.archive import write_archive
 
     with written(output) as file:
-        put = write_archive(reader, filters, file, kinds)
+        put = write_archive(reader, filters, file, kinds, limit)
     note(f"{output}: {counted(put.epochs, 'epoch')}, {counted(put.readings, 'PFC reading')}")
     if put.last_report_only:
         note(f"{counted(put.last_report_only, 'complete epoch')} of more than one report: the file "
              f"holds the last report of each, so whoever reads it finds them incomplete")
+    for kind in put.cut:
+        note(f"more {kind} rows match than the {limit} written; see --limit")
     for why, count in put.left_out.items():
         note(f"left out: {counted(count, 'epoch')} {why}")
 

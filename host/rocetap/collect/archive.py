@@ -30,6 +30,8 @@ __all__ = ["ArchiveError", "Written", "is_ipfix", "recompute", "write_archive"]
 _START: Final = b"\x00\x0a"
 _PIECE: Final = 1 << 18
 _ROWS: Final = 4096
+_WIDE: Final = (1 << 64) - 1
+_LAST_SECOND: Final = (1 << 32) - 1
 
 
 class ArchiveError(RocetapError):
@@ -46,12 +48,16 @@ class Written:
     """Complete epochs of more than one report: only the last one is in the file, so that whoever
     reads it finds the ones before missing."""
     left_out: Counter[str] = field(default_factory=Counter)
+    cut: list[str] = field(default_factory=list)
+    """Kinds of which there is more than the limit."""
 
 
 def write_archive(
     reader: StoreReader, filters: Filters, file: BinaryIO, kinds: tuple[str, ...],
+    limit: int | None = None,
 ) -> Written:
-    """Writes what `filters` choose of `kinds` ("sequence", "pfc") as one IPFIX File.
+    """Writes what `filters` choose of `kinds` ("sequence", "pfc") as one IPFIX File, at the most
+    `limit` records of each.
 
     Invalid epochs, and those without any accepted report, are left out and counted. Raises
     ArchiveError where two Transport Sessions used the same Observation Domain: their epoch ids
@@ -75,15 +81,16 @@ def write_archive(
         return session
 
     if "sequence" in kinds:
-        for rows in _groups(_usable(reader.epochs(filters), written)):
-            seconds = max(row["last_seen_ms"] for row in rows) // 1000
+        usable = _usable(reader.epochs(filters), written)
+        for rows in _groups(_first(usable, limit, "sequence", written)):
+            seconds = _export_time(rows, "last_seen_ms")
             file.writelines(session_of(rows[0], seconds).sequence(reports_of(rows), seconds))
             written.epochs += len(rows)
             written.last_report_only += sum(
                 row["outcome"] == Outcome.complete and row["reports"] > 1 for row in rows)
     if "pfc" in kinds:
-        for rows in _groups(reader.readings(filters)):
-            seconds = max(row["time_ms"] for row in rows) // 1000
+        for rows in _groups(_first(reader.readings(filters), limit, "pfc", written)):
+            seconds = _export_time(rows, "time_ms")
             file.writelines(session_of(rows[0], seconds).pfc(readings_of(rows), seconds))
             written.readings += len(rows)
     return written
@@ -122,6 +129,23 @@ def recompute(
     store.write([(session_id, batch)])
     if error is not None:
         raise ArchiveError(f"{path}: {error}; what comes before it was read", exit_code=3)
+
+
+def _export_time(rows: list[dict[str, Any]], column: str) -> int:
+    """The latest time of some rows in seconds, as far as an Export Time reaches (RFC 7011, 3.1):
+    an exporter may have sent any time."""
+    latest: int = max(row[column] & _WIDE for row in rows)
+    return min(latest // 1000, _LAST_SECOND)
+
+
+def _first(
+    rows: Iterator[dict[str, Any]], limit: int | None, kind: str, written: Written,
+) -> Iterator[dict[str, Any]]:
+    for count, row in enumerate(rows):
+        if count == limit:
+            written.cut.append(kind)
+            return
+        yield row
 
 
 def _usable(rows: Iterator[dict[str, Any]], written: Written) -> Iterator[dict[str, Any]]:

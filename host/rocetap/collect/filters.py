@@ -95,11 +95,12 @@ def _among(column: str, values: tuple[int, ...]) -> tuple[str, list[Any]]:
 def _between(
     since: int | None, until: int | None, first: str, last: str,
 ) -> list[tuple[str, list[Any]]]:
+    """Times of 2^63 and above stand there as negative numbers: they are later than all others."""
     found: list[tuple[str, list[Any]]] = []
     if since is not None:
-        found.append((f"{last} >= ?", [since]))
+        found.append((f"({last} >= ? OR {last} < 0)", [since]))
     if until is not None:
-        found.append((f"{first} < ?", [until]))
+        found.append((f"{first} BETWEEN 0 AND ?", [until - 1]))
     return found
 
 

@@ -5,6 +5,7 @@ A damaged table is read from its first row up to the damage, then from its last 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -43,13 +44,38 @@ _CORRUPT: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE
 
 
 def connect_reader(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing, also where the file's header and length disagree."""
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None,
-                         check_same_thread=False, timeout=10)
+    """A connection that changes nothing, also where the file's header and length disagree, and
+    where the folder takes no file."""
+    db = _connect(path, "mode=ro")
+    if _is_shut(db) and not _has_wal(path):
+        db.close()
+        db = _connect(path, "mode=ro&immutable=1")
     db.text_factory = readable_text
     # Without it SQLite refuses a file that is shorter than it says, whole pages and all.
     db.execute("PRAGMA writable_schema = ON")
     return db
+
+
+def _connect(path: Path, options: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True, isolation_level=None,
+                           check_same_thread=False, timeout=10)
+
+
+def _is_shut(db: sqlite3.Connection) -> bool:
+    """Whether SQLite misses the shared memory of write-ahead mode: it would make it, but may not,
+    as in a folder that is read-only."""
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+    return False
+
+
+def _has_wal(path: Path) -> bool:
+    """Whether a part of the data is still in the write-ahead log. Then, and while a collector
+    runs, the file alone is not the whole store."""
+    log = f"{os.path.realpath(path)}-wal"
+    return os.path.exists(log) and os.path.getsize(log) > 0
 
 
 def readable_text(octets: bytes) -> str | bytes:

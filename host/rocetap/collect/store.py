@@ -14,7 +14,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -186,6 +186,7 @@ class SqliteStore:
 
     def _open_writer(self) -> None:
         """Opens the file, or a new one with what could be kept of a damaged one."""
+        self._written_ms = _written_ms(self._place)
         try:
             self._connect_writer()
             self._prepare()
@@ -259,7 +260,7 @@ class SqliteStore:
                     "AND ?", (SESSION_END, low, (1 << bits) - 1, Outcome.open, first,
                               first + (1 << ROW_SERIAL_BITS) - 1))
             db.execute("UPDATE sessions SET end_reason = 'collector stopped', ended_ms = "
-                       "started_ms WHERE ended_ms IS NULL")
+                       "max(started_ms, ?) WHERE ended_ms IS NULL", (self._written_ms,))
 
     def _check_version(self, oldest: int) -> int:
         application = self._db.execute("PRAGMA application_id").fetchone()[0]
@@ -301,6 +302,15 @@ class SqliteStore:
                 kind = StoreDamagedError
                 hint = "start the collector again: it keeps what can be read in a new file"
             raise kind(f"store {self.path}: cannot {doing}: {_text(error)}; {hint}") from error
+
+
+def _written_ms(place: Path) -> int:
+    """When something was last written to a store, ms since 1970-01-01 UTC; 0 for none."""
+    times = [0]
+    for name in (place, place.with_name(place.name + "-wal")):
+        with suppress(OSError):
+            times.append(name.stat().st_mtime_ns // 1_000_000)
+    return max(times)
 
 
 def _latest(batches: Sequence[tuple[int, Batch]]) -> dict[tuple[int, int], Records]:

@@ -66,7 +66,7 @@ def parse_provisioning(text: str, name: str = "provisioning") -> Provisioning:
     """The provisioning in a TOML text. `name` begins each line of a ProvisioningError."""
     try:
         tree = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:   # ValueError: a number of 4,301 digits too
         place = re.search(r"\(at line (\d+), column \d+\)$", str(error))
         line = f":{place[1]}" if place else ""
         raise ProvisioningError([f"{name}{line}: is not TOML: {error}"]) from None

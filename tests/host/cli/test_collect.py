@@ -60,6 +60,15 @@ def test_a_port_file_that_is_read_or_written_already(capsys, folder, name):
     assert (folder / name).read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["flows.db", "flows.db.lock", "flows.db-wal", "flows.db-shm"])
+def test_a_port_file_that_would_be_a_part_of_the_store(capsys, folder, name):
+    """None of them is there yet: the store is opened later."""
+    (folder / name).unlink(missing_ok=True)
+    assert fails(capsys, folder, "--port-file", str(folder / name)) == (
+        f"--port-file {folder}/{name}: is read or written already; give another file")
+    assert not (folder / name).exists()
+
+
 def test_a_limit_that_is_none(capsys, folder):
     assert fails(capsys, folder, "--limit", "peers=none") == (
         "--limit peers=none: must be a whole number above 0")

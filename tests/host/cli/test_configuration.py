@@ -146,6 +146,12 @@ def test_errors_of_the_environment(environment, line):
     assert problems(given=GOOD, environment=environment) == [line]
 
 
+@pytest.mark.parametrize("text", ["domain = " + "9" * 5000, "x = " + "[" * 5000 + "]" * 5000])
+def test_a_file_that_the_parser_gives_up_on_is_no_traceback(tmp_path, text):
+    found = problems(given=GOOD, text=f"[export]\n{text}\n", folder=tmp_path)
+    assert [line.startswith(f"{tmp_path}/rocetap.toml: is not TOML: ") for line in found] == [True]
+
+
 @pytest.mark.parametrize(("text", "lines"), [
     ("export = 3\n", ["{file}:1: export must be a table; write [export]"]),
     ("[export]\nx\n", ["{file}:2: is not TOML: Expected '=' after a key in a key/value pair (at "

@@ -4,7 +4,13 @@ import io
 import json
 from collections import Counter
 
-from rocetap.cli.output import frame_line, print_jsonl, print_records, print_tables
+from rocetap.cli.output import (
+    frame_line,
+    latest_readings,
+    print_jsonl,
+    print_records,
+    print_tables,
+)
 from rocetap.spec.classes import FrameClass
 
 SEQUENCE = {
@@ -93,6 +99,21 @@ def test_an_epoch_without_an_accepted_report_shows_no_counter_as_zero():
                    "rdmaSequenceEpochId": 9, "outcome": "invalid", "qualifications": []}])
     row = next(line for line in text.splitlines() if "192.0.2.1" in line)
     assert " 0 " not in row
+
+
+def test_the_latest_reading_of_each_counter():
+    """Counters of two places stay apart, and the table says where each is."""
+    places = [{"exporter": name, "observationDomainId": 1, "observationPointId": point}
+              for name, point in (("a", 1), ("b", 1), ("b", 2))]
+    rows = [pfc(3, total) | places[at] for at, total in ((0, 1), (1, 2), (0, 3), (2, 4), (1, 5))]
+    rows.append(pfc(3, 6, egressPhysicalInterface=3) | places[0])
+    latest = latest_readings(rows)
+    assert sorted(row["pfcControlFrameTotalCount"] for row in latest) == [3, 4, 5, 6]
+    shown = [line.split() for line in table([], latest).splitlines()]
+    assert ["exporter", "point", "interface"] in [words[:3] for words in shown]
+    assert [words[:4] + words[7:8] for words in shown if words[-1:] == ["-"]] == [
+        ["a", "1", "3", "received", "3"], ["b", "1", "3", "received", "5"],
+        ["b", "2", "3", "received", "4"], ["a", "1", "3", "transmitted", "6"]]
 
 
 def test_pfc_shows_the_latest_reading_by_port_direction_and_priority():

@@ -5,6 +5,7 @@ import csv
 import datetime
 import io
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -128,6 +129,20 @@ def test_tables(capsys, path):
     assert "rocetap: more sequence rows match than the 2 shown; see --limit" in err
 
 
+def test_the_table_has_the_latest_of_more_readings_than_it_has_rows(capsys, tmp_path):
+    """A counter is where its exporter, domain and observation point are: two are never one row."""
+    path = tmp_path / "flows.db"
+    store = SqliteStore(path)
+    fill(store, pfc=readings(8 * 70, total=range(8 * 70)))
+    fill(store, pfc=readings(8, total=range(9000, 9008)), exporter="probe-2.example")
+    store.close()
+    out, err = run(capsys, path)
+    rows = [line.split() for line in out.splitlines() if " received " in line]
+    assert rows == [["probe-1.example", "2", "received", *map(str, range(552, 560))],
+                    ["probe-2.example", "2", "received", *map(str, range(9000, 9008))]]
+    assert "more pfc rows" not in err
+
+
 def test_no_output_uses_the_forbidden_words(capsys, path):
     text = ""
     for kind in ("sequence", "pfc", "raw", "dropped", "sessions"):
@@ -201,6 +216,33 @@ def test_ipfixdump_reads_the_file_with_our_names(capsys, path, tmp_path):
     assert text.count("rdmaSequenceEpochId : ") == 3
     assert text.count("pfcControlFrameTotalCount : ") == 8
     assert text.index("informationElementName") < text.index("requestPacketTotalCount : 10")
+
+
+def test_a_limit_holds_for_an_ipfix_file_too(capsys, path, tmp_path):
+    file = tmp_path / "flows.ipfix"
+    _, err = run(capsys, path, "--format", "ipfix", "--output", file, "--session", 1, "--limit", 2)
+    assert err.splitlines()[:3] == [
+        f"rocetap: {file}: 2 epochs, 2 PFC readings",
+        "rocetap: more sequence rows match than the 2 written; see --limit",
+        "rocetap: more pfc rows match than the 2 written; see --limit"]
+    out, _ = run(capsys, file, "--format", "jsonl")
+    assert [row["record"] for row in lines(out)] == ["sequence"] * 2 + ["pfc"] * 2
+    _, err = run(capsys, path, "--format", "ipfix", "--output", file, "--record", "pfc",
+                 "--limit", 8)
+    assert "more pfc rows" not in err
+
+
+@pytest.mark.parametrize("time_ms", [1 << 42, (1 << 63) + 5, (1 << 64) - 1])
+def test_a_reading_of_any_time_goes_into_an_ipfix_file(capsys, tmp_path, time_ms):
+    """An exporter may send a time that no Export Time reaches; one such reading stops nothing."""
+    path, file = tmp_path / "flows.db", tmp_path / "flows.ipfix"
+    store = SqliteStore(path)
+    fill(store, reports(1, flags=0x21), pfc=readings(2, time_ms=[time_ms, 1_700_000_000_000]))
+    store.close()
+    run(capsys, path, "--format", "ipfix", "--output", file)
+    out, _ = run(capsys, file, "--format", "jsonl", "--record", "pfc")
+    assert [row["observationTimeMilliseconds"] for row in lines(out)] == [
+        time_ms, 1_700_000_000_000]
 
 
 def test_an_observation_domain_of_two_sessions_needs_a_choice(capsys, tmp_path):
@@ -372,6 +414,19 @@ def test_what_lies_beside_the_store_is_no_output(capsys, tmp_path, suffix):
         assert part.read_bytes() == before
 
 
+def test_a_fifo_is_no_store_and_nobody_waits_for_it(capsys, tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    assert fails(capsys, path) == f"store {path}: is no regular file; give another one"
+
+
+def test_a_store_that_is_a_link_to_itself(capsys, tmp_path):
+    path = tmp_path / "flows.db"
+    path.symlink_to(path)
+    assert fails(capsys, path, "--format", "csv", "--output", tmp_path / "x.csv") == (
+        f"{path}: Too many levels of symbolic links; give the store of a collector")
+
+
 @pytest.mark.parametrize(("content", "reason"), [
     (b"", "is empty; give the store of a collector"),
     (bytes(range(200)), "is no database; give the store of a collector"),
@@ -384,6 +439,6 @@ def test_files_that_are_no_store(capsys, tmp_path, content, reason):
 
 @pytest.mark.parametrize("arguments", [
     ("--domain", 1 << 63), ("--interface", 10 ** 20), ("--priority", 8), ("--session", 1 << 64),
-    ("--limit", 10 ** 20), ("--since", "99999999999999999999d")])
+    ("--limit", 10 ** 20), ("--pen", -1), ("--pen", 1 << 32), ("--since", "99999999999999999999d")])
 def test_numbers_beyond_all_bounds_are_one_line(capsys, path, arguments):
     assert fails(capsys, path, *arguments)

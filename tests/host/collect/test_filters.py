@@ -77,6 +77,18 @@ def test_readings(store, filters, count):
     assert len(list(store.pfc_rows(Filters(**filters)))) == count
 
 
+def test_times_of_64_bits_are_later_than_all_others(tmp_path):
+    store = SqliteStore(tmp_path / "store.db")
+    far = (1 << 63) + 5
+    fill(store, reports(3, flow_start_ms=[T0, T0, far], flow_end_ms=[T0, far, far]),
+         pfc=readings(2, time_ms=[T0, far]))
+    for filters, epochs, count in (({"since_ms": T0 + 1}, [(1, 2), (1, 3)], 1),
+                                   ({"until_ms": T0 + 1}, [(1, 1), (1, 2)], 1)):
+        assert _epochs(store, **filters) == epochs
+        assert len(list(store.pfc_rows(Filters(**filters)))) == count
+    store.close()
+
+
 @pytest.mark.parametrize(("filters", "sessions"), [
     ({}, [1, 2]), ({"exporters": ("probe-1.example",)}, [1]), ({"sessions": (2,)}, [2]),
     ({"since_ms": 3000}, [1, 2]), ({"since_ms": 3001}, []), ({"until_ms": 1000}, []),

@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import resource
+import shutil
 import signal
 import tempfile
 import time
@@ -14,6 +15,8 @@ import pytest
 from rocetap.collect.filters import Filters
 from rocetap.collect.store import SqliteStore, StoreError
 from support.collector_process import CollectorProcess, NumberedExporter
+from support.ipfix_tools import reports
+from support.store_bench import fill
 
 
 @pytest.fixture
@@ -182,6 +185,43 @@ def test_case_49_a_read_only_folder_is_one_line(monkeypatch):
             os.chmod(name, 0o755)
     assert str(caught.value) == (f"store {path}: cannot open: Permission denied; check the folder "
                                  f"and its permissions")
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_store_in_a_read_only_folder_is_read(torn):
+    """As by an operator who may read but not write. Where a part is still in the log of a killed
+    collector, SQLite would have to write: nothing is shown rather than less than there is."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "store.db"
+        store = SqliteStore(path)
+        fill(store, reports(3, flags=0x21))
+        if torn:    # as a killed collector leaves it, without the shared memory
+            Path(name, "copy").mkdir()
+            for part in ("", "-wal"):
+                shutil.copy(f"{path}{part}", Path(name, "copy"))
+            store.close()
+            path = Path(name, "copy", "store.db")
+        else:
+            store.close()
+        os.chmod(name, 0o755)
+        os.chmod(path.parent, 0o555)
+        root = os.geteuid() == 0
+        if root:  # the superuser may write everywhere: be somebody else for a moment
+            os.seteuid(65534)
+        try:
+            if torn:
+                with pytest.raises(StoreError) as caught:
+                    SqliteStore(path, read_only=True)
+                assert str(caught.value) == (f"store {path}: cannot open: unable to open database "
+                                             f"file; check the folder and its permissions")
+            else:
+                reader = SqliteStore(path, read_only=True)
+                assert len(list(reader.sequence_rows())) == 3
+                reader.close()
+        finally:
+            if root:
+                os.seteuid(0)
+            os.chmod(path.parent, 0o755)
 
 
 def test_case_49_a_damaged_store_stops_the_collector_and_the_next_start_keeps_what_reads(

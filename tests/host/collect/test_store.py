@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rocetap.collect.filters import Filters
 from rocetap.collect.schema import SCHEMA_VERSION
 from rocetap.collect.session import CollectorSession
 from rocetap.collect.settings import CollectorSettings
@@ -192,6 +193,18 @@ def test_what_a_killed_collector_left_open_becomes_incomplete(store, path):
     again = SqliteStore(path)
     assert [row["outcome"] for row in again.sequence_rows()] == ["incomplete", "complete"]
     assert [row["end_reason"] for row in again.session_rows()] == ["collector stopped"]
+    again.close()
+
+
+def test_what_a_killed_collector_left_open_ended_when_it_last_wrote(store, path):
+    """A query for the time after its start still finds the session, and what was dropped in it."""
+    _fill(store, reports(2), end=False)
+    began = next(iter(store.session_rows()))["started_ms"]
+    store.close()
+    os.utime(path, (5_000_000, 5_000_000))
+    again = SqliteStore(path)
+    session, = again.reader().sessions(Filters(since_ms=began + 1))
+    assert session["ended_ms"] == 5_000_000_000
     again.close()
 
 

@@ -152,6 +152,19 @@ def test_files(tmp_path, monkeypatch):
     assert len(read_provisioning("-").connections) == 1
 
 
+@pytest.mark.parametrize(("number", "line"), [
+    ("0x" + "f" * 5000, "f.toml:4: destination_qp is a number of 20000 bits, must be a whole "
+     "number from 0 to 16777215"),
+    ("9" * 5000, "f.toml: is not TOML: Exceeds the limit")])
+def test_a_number_without_end_is_one_line(number, line):
+    text = ('[[connection]]\nsource = "192.0.2.1"\ndestination = "192.0.2.2"\n'
+            f'destination_qp = {number}\n')
+    with pytest.raises(ProvisioningError) as caught:
+        parse_provisioning(text, "f.toml")
+    problem, = caught.value.problems
+    assert problem.startswith(line)
+
+
 WORDS = ["[[connection]]\n", "[[port]]\n", "[defaults]\n", "window = 3\n", "vlan = 'x'\n",
          "source = '192.0.2.1'\n", "destination = '::1'\n", "destination_qp = 5\n", "name = 'a'\n",
          "interface = 1\n", "x = [[[]]]\n", "port = {}\n", "connection = [1]\n", "\n", "# c\n"]
