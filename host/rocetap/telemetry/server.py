@@ -77,7 +77,8 @@ class MetricsServer:
                 head = await reader.readuntil(b"\r\n\r\n")
                 writer.write(self._answer(head))
                 await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError,
+                asyncio.CancelledError):    # by `close` alone, which waits for the end of it
             pass
         finally:
             writer.close()

@@ -104,6 +104,22 @@ def test_a_silent_client_is_dropped_and_harms_nobody(monkeypatch):
     served(use)
 
 
+def test_closing_beside_an_open_connection_logs_nothing(caplog):
+    async def use(server):
+        _, writer = await asyncio.open_connection("127.0.0.1", server.endpoint.port)
+        await ask(server, get("/healthz"))  # by then the one before is served
+        return writer
+
+    async def run():
+        server = await serve_metrics(HERE, CollectorRegistry(), lambda: Health(True))
+        writer = await use(server)
+        await server.close()
+        await asyncio.sleep(0)
+        await close(writer)
+    asyncio.run(run())
+    assert not caplog.records
+
+
 def test_connections_are_bounded(monkeypatch):
     monkeypatch.setattr(module, "_CONNECTIONS", 2)
 
