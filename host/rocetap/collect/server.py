@@ -283,11 +283,12 @@ class CollectorServer:
         """Until the session ends; why it did."""
         loop = asyncio.get_running_loop()
         heard = ticked = loop.time()
+        share = self.settings.read_octets
         while True:
             octets = None
             try:
                 async with asyncio.timeout(self.settings.tick_s) as pause:
-                    octets = await reader.read(self.settings.read_octets)
+                    octets = await reader.read(share)
             except TimeoutError:
                 # Also what the system says of a peer that vanished.
                 if not pause.expired():
@@ -300,8 +301,10 @@ class CollectorServer:
             if octets:
                 heard = now
                 batch = session.receive(octets, self._clock())
+                share = _next_share(share, loop.time() - now, self.settings.read_octets)
                 self.drops.update(batch.counters)
                 await self.writer.put(session_id, batch)
+                await asyncio.sleep(0)  # while there is more, neither of the two above waits
                 if batch.error is not None:
                     return f"protocol error: {batch.error}"
             elif now - heard >= self.settings.idle_s:
@@ -311,6 +314,19 @@ class CollectorServer:
                 batch = session.tick(self._clock())
                 self.drops.update(batch.counters)
                 await self.writer.put(session_id, batch)
+
+
+_TURN_S = 0.05
+"""What one peer's octets may take before the other peers have their turn."""
+_LEAST_SHARE = 4096
+
+
+def _next_share(share: int, took_s: float, most: int) -> int:
+    """How many octets of a peer are taken at once, from what the last `share` of them took: few of
+    a peer whose messages are slow to read, so that others need not wait for it."""
+    if took_s > _TURN_S:
+        return min(share, max(_LEAST_SHARE, share // 4))
+    return min(most, 2 * share) if took_s < _TURN_S / 4 else share
 
 
 class _Reader(asyncio.StreamReader):
