@@ -12,7 +12,9 @@ from pathlib import Path
 
 from rocetap.errors import RocetapError
 
+from .bitstream import build
 from .catalog import BOARDS, find_board
+from .vivado import VivadoBoard, prepare
 
 __all__ = ["main"]
 
@@ -58,8 +60,11 @@ def main(arguments: list[str] | None = None) -> int:
                                f"{', '.join(board.modes)}")
         folder = asked.output or Path("build") / (
             board.name if asked.mode == "tap" else f"{board.name}-{asked.mode}")
-        from .bitstream import build
-
+        if isinstance(board, VivadoBoard):
+            report = prepare(board, folder, progress=_Said())
+            print(f"{folder}: a project for {board.device}, nothing is built; the vendor's step "
+                  f"there: {report['vendor_step']}")
+            return 0
         report = build(board, folder, mode=asked.mode, seeds=asked.seeds, progress=_Said())
     except RocetapError as error:
         for line in str(error).splitlines():

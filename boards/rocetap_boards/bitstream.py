@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from rocetap.board.names import LOADABLE
+
 from .ecp5 import CORE_HZ, Ecp5Board, Ecp5Top
 from .flow import (
     Clock,
@@ -112,8 +114,9 @@ def _plain(net: str) -> str:
 def report_of(board: Ecp5Board, mode: str, seed: int, placed: Placed) -> dict[str, Any]:
     """report.json."""
     return {
-        "board": board.name, "mode": mode, "device": board.device, "ports": len(board.ports),
-        "connections": board.connections, "window": board.window, "seed": seed,
+        "board": board.name, "mode": mode, "device": LOADABLE[board.name].device,
+        "ports": len(board.ports), "connections": board.connections, "window": board.window,
+        "seed": seed,
         "luts": placed.luts, "ffs": placed.ffs, "block_rams": placed.block_rams,
         "clocks": {_plain(name): {"achieved_mhz": round(clock.achieved, 2),
                                   "constraint_mhz": round(clock.constraint, 2)}

@@ -10,6 +10,13 @@ from rocetap.errors import RocetapError
 __all__ = ["BOARDS", "UnknownBoard", "find_board"]
 
 BOARDS: Final[dict[str, str]] = {
+    "ax7325b": "ax7325b:AX7325B",
+    "butterstick": "butterstick:BUTTERSTICK",
+    "colorlight_5a75b": "colorlight_5a75b:COLORLIGHT_5A75B",
+    "ecpix5": "ecpix5:ECPIX5",
+    "genesys2": "genesys2:GENESYS2",
+    "kcu105": "kcu105:KCU105",
+    "rfsoc4x2": "rfsoc4x2:RFSOC4X2",
     "versa_ecp5": "versa_ecp5:VERSA_ECP5",
     "versa_ecp5_5g": "versa_ecp5:VERSA_ECP5_5G",
 }

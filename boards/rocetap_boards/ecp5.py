@@ -42,24 +42,18 @@ class Ecp5Board:
     """What is to know of a board.
 
     `platform` makes its Amaranth platform. `buses`: for each management bus the resource that has
-    its pins (the first port on it), and its PHYs. `usb`: (vendor, product) of the UART's adapter,
-    or None where a separate one is used. `loader`: what openFPGALoader calls the board or cable.
-    `idcode` of the FPGA. `lamps(platform)`: pads of LEDs, in the order of
-    :data:`rocetap_hdl.mac.lamps.LAMPS`. `uart`: the resource, or None. `prepare(m, platform)`: what
-    the board needs besides.
+    its pins (the first port on it), and its PHYs. `lamps(platform)`: pads of LEDs, in the order of
+    :data:`rocetap_hdl.mac.lamps.LAMPS`. `uart(platform)`: pads of RX and TX. `prepare(m,
+    platform)`: what the board needs besides. How it is loaded stands in
+    :data:`rocetap.board.names.LOADABLE`.
     """
 
     name: str
-    title: str
     platform: Callable[[], Any]
     clock: str
     clock_hz: int
     ports: tuple[RgmiiPort, ...]
     buses: tuple[tuple[int, tuple[Phy, ...]], ...]
-    idcode: int
-    loader: tuple[str, ...]
-    device: str
-    usb: tuple[int, int] | None
     lamps: Callable[[Any], list[Any]]
     baud: int = 3_000_000
     reset: str | None = None

@@ -24,13 +24,9 @@ _COMMON: dict[str, Any] = {
     "ports": (RgmiiPort(("eth_rgmii", 0), rx_delay_ps=0, tx_delay_ps=0),
               RgmiiPort(("eth_rgmii", 1), rx_delay_ps=0, tx_delay_ps=0, control="ctrl")),
     "buses": ((0, (Phy(),)), (1, (Phy(),))),
-    "usb": (0x0403, 0x6010), "lamps": _lamps,
+    "lamps": _lamps,
 }
 
-VERSA_ECP5 = Ecp5Board(
-    name="versa_ecp5", title="Lattice Versa ECP5", platform=VersaECP5Platform,
-    device="LFE5UM-45F", idcode=0x01112043, loader=("-b", "versa_ecp5"), **_COMMON)
+VERSA_ECP5 = Ecp5Board(name="versa_ecp5", platform=VersaECP5Platform, **_COMMON)
 
-VERSA_ECP5_5G = Ecp5Board(
-    name="versa_ecp5_5g", title="Lattice Versa ECP5-5G", platform=VersaECP55GPlatform,
-    device="LFE5UM5G-45F", idcode=0x81112043, loader=("-b", "versa_ecp5"), **_COMMON)
+VERSA_ECP5_5G = Ecp5Board(name="versa_ecp5_5g", platform=VersaECP55GPlatform, **_COMMON)

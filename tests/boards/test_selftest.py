@@ -116,8 +116,8 @@ def test_a_port_with_traffic_cannot_be_tested(board, driver):
     noisy = Wrong(driver, "frame_class", int(FrameClass.TUNNELLED), lambda value: next(running))
     with pytest.raises(SelftestError) as caught:
         selftest(noisy, sleep=sleeping(board))
-    assert str(caught.value) == ("port 0 has traffic: unplug its cable, or stop the sender, and run "
-                                 "the self-test again")
+    assert str(caught.value) == ("port 0 has traffic: unplug its cable, or stop the sender, and "
+                                 "run the self-test again")
 
 
 def test_a_board_without_selftest_says_so(board, driver, monkeypatch):
