@@ -24,6 +24,9 @@ MIN_PYTHON = (3, 11)
 NEEDED_FOR_REPLAY = ("host", "hdl", "sim")
 """Extras without which `rocetap replay` does not run; `host` is what comes without any."""
 
+EXTRAS = (*NEEDED_FOR_REPLAY, "boards", "test")
+"""From the one that asks for least: an extra brings the packages of those that it builds on."""
+
 NOT_FOR_REPLAY = ("amaranth-boards", "cocotb")
 """Packages of those extras that only boards and benches use."""
 
@@ -63,14 +66,20 @@ def _python() -> Finding:
 
 
 def requirements(lines: list[str]) -> dict[str, str]:
-    """Package -> the first extra that brings it, `host` for those without any; in that order."""
+    """Package -> the least of EXTRAS that brings it, `host` for those without any; in that
+    order."""
     packages: dict[str, str] = {}
+
+    def rank(extra: str) -> int:
+        return EXTRAS.index(extra) if extra in EXTRAS else len(EXTRAS)
+
     for line in lines:
         name = re.match(r"[A-Za-z0-9._-]+", line)
         extra = re.search(r"extra == ['\"]([a-z]+)['\"]", line)
         if name and name[0] != "rocetap":
-            packages.setdefault(name[0], extra[1] if extra else "host")
-    return packages
+            found = extra[1] if extra else "host"
+            packages[name[0]] = min(found, packages.get(name[0], found), key=rank)
+    return dict(sorted(packages.items(), key=lambda item: rank(item[1])))
 
 
 def _packages() -> Iterator[Finding]:

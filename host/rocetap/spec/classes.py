@@ -51,7 +51,7 @@ FRAME_CLASSES: Final[dict[FrameClass, str]] = {
     FrameClass.IPV6_EXTENSION: "IPv6 with another extension header: not parsed further",
     FrameClass.TAGS_TOO_DEEP: "three VLAN tags or more: not parsed further",
     FrameClass.MALFORMED_IP: "IP version, IHL or length that cannot be, or a frame that ends "
-                             "before its IP length or inside the BTH",
+                             "before its IP length, or an IP length that ends inside the BTH",
     FrameClass.TUNNELLED: "VXLAN (UDP 4789 or 8472): not parsed further; in a build that parses "
                           "VXLAN, what has no valid VNI, or VXLAN in VXLAN",
     FrameClass.PFC: "good PFC frame (IEEE 802.3 31D)",

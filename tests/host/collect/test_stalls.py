@@ -110,11 +110,12 @@ def test_case_13_messages_cut_anywhere_are_stored_once_and_nobody_waits(
 
 def _flood(authority, port, octets, stop):
     """Sends the octets again and again over a session of its own, as fast as they are taken."""
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as plain:
-        with authority.client("exporter").wrap_socket(
-                plain, server_hostname="collector.example") as line:
-            while not stop.is_set():
-                line.sendall(octets)
+    with (contextlib.suppress(OSError),
+          socket.create_connection(("127.0.0.1", port)) as plain,
+          authority.client("exporter").wrap_socket(
+              plain, server_hostname="collector.example") as line):
+        while not stop.is_set():
+            line.sendall(octets)
 
 
 def test_a_peer_whose_octets_take_long_leaves_others_their_turn(tmp_path, shared_authority):
