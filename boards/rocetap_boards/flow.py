@@ -12,10 +12,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rocetap.errors import RocetapError
+
+from .block_ram import absorb_output_registers
 
 __all__ = [
     "Clock", "Device", "FlowError", "Netlist", "Placed", "Progress", "place_and_route",
@@ -128,11 +130,19 @@ def run_tool(tool: str, arguments: Iterable[str], folder: Path, *,
         raise FlowError(f"{tool} failed: {words[0].replace('ERROR: ', '')}")
 
 
+_NO_COLLISIONS = ("proc; memory_collect; "
+                  "setparam -set RD_COLLISION_X_MASK 1'1 "
+                  "a:no_rw_check t:$mem_v2 %i r:RD_CLK_ENABLE=1'1 %i")
+"""Memories with the attribute no_rw_check, one port each way, never rely on what is read where and
+while it is written: no logic is needed that would give the old data."""
+
+
 def synthesize(text: str, folder: Path, *, script: str, top: str, language: str = "rtlil",
                progress: Progress = _silent) -> Netlist:
     """Runs Yosys on a design's `text` (`language`: rtlil or verilog) in `folder`.
 
-    `script` are the Yosys commands between reading and writing, as ``synth_ecp5 -top top``. Leaves
+    `script` are the Yosys commands between reading and writing, as ``synth_ecp5 -top top``; a
+    memory with the attribute no_rw_check may give anything for a word that is being written. Leaves
     TOP.json and TOP.yosys.log.
     """
     source = folder / f"{top}.{'il' if language == 'rtlil' else 'v'}"
@@ -146,17 +156,23 @@ def synthesize(text: str, folder: Path, *, script: str, top: str, language: str 
             progress("synthesis", pass_number, 0)
 
     run_tool("yosys", ["-l", f"{top}.yosys.log", "-p", "; ".join((
-        f"read_{language} {source.name}", script, f"tee -q -o {top}.stat.json stat -json",
-        f"write_json {top}.json"))], folder, line=line)
+        f"read_{language} {source.name}", _NO_COLLISIONS, script,
+        f"tee -q -o {top}.stat.json stat -json", f"write_json {top}.json"))], folder, line=line)
     stat = json.loads((folder / f"{top}.stat.json").read_text(encoding="utf-8"))
     return Netlist(folder / f"{top}.json", top, dict(stat["design"]["num_cells_by_type"]))
 
 
 def synthesize_ecp5(text: str, folder: Path, *, top: str, language: str = "rtlil",
                     options: str = "", progress: Progress = _silent) -> Netlist:
-    """`synthesize` for place_and_route."""
-    return synthesize(text, folder, script=f"synth_ecp5 {options} -top {top}", top=top,
-                      language=language, progress=progress)
+    """`synthesize` for place_and_route, with the registers behind block RAM moved into it
+    (:mod:`.block_ram`)."""
+    netlist = synthesize(text, folder, script=f"synth_ecp5 {options} -top {top}", top=top,
+                         language=language, progress=progress)
+    written = json.loads(netlist.path.read_text(encoding="utf-8"))
+    moved = absorb_output_registers(written["modules"][top])
+    netlist.path.write_text(json.dumps(written), encoding="utf-8")
+    flip_flops = netlist.cells.get("TRELLIS_FF", 0) - moved
+    return replace(netlist, cells=netlist.cells | {"TRELLIS_FF": flip_flops})
 
 
 def place_and_route(netlist: Netlist, device: Device, *, frequency_mhz: float, seed: int = 1,

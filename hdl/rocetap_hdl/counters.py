@@ -47,7 +47,8 @@ class CounterBank(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         half = self._bits // 2
-        m.submodules.words = words = memory.Memory(shape=self._bits, depth=self._count, init=[])
+        m.submodules.words = words = memory.Memory(    # read and written in different phases
+            shape=self._bits, depth=self._count, init=[], attrs={"no_rw_check": 1})
         fetch, store = words.read_port(), words.write_port()
 
         phase = Signal(self.VISIT_CLOCKS, init=1)
@@ -93,12 +94,12 @@ class CounterBank(wiring.Component):
             m.d.sync += [chosen.eq(group[place % self.GROUP])
                          for chosen, group in zip(of_group, groups, strict=True)]
         with m.If(take):
-            m.d.sync += [few.eq(of_group[place // self.GROUP]),
-                         word.eq(Mux(as_zero, 0, fetch.data))]
+            m.d.sync += [few.eq(of_group[place // self.GROUP]), word.eq(fetch.data)]
+        before = Mux(as_zero, 0, word)
         with m.If(low):
-            m.d.sync += low_sum.eq(word[:half] + few)
+            m.d.sync += low_sum.eq(before[:half] + few)
         with m.If(high):
-            m.d.sync += high_sum.eq(word[half:] + low_sum[half:])
+            m.d.sync += high_sum.eq(before[half:] + low_sum[half:])
         with m.If(write & asked):
             m.d.sync += self.value.eq(store.data)
         return m

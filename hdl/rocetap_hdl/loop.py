@@ -44,7 +44,7 @@ class StateLoop(wiring.Component):
         m = Module()
         width = Shape.cast(self.shape).width
         m.submodules.memory = memory = Memory(shape=unsigned(width), depth=max(2, self.depth),
-                                              init=[])
+                                              init=[], attrs={"no_rw_check": 1})
         read, write = memory.read_port(), memory.write_port()
 
         # Stages: 0 address, 1 memory output, 2 its register and the forwarding, 3 state and result.

@@ -42,8 +42,9 @@ class ConnectionTable(wiring.Component):
     that lose capture. ``missed`` strobes for an attributable one that hit nothing.
 
     ``commit`` writes ``commit_key`` with ``commit_valid`` and ``commit_context`` into one slot of
-    one way, in one clock: no look-up sees half an entry of another key. A key that stands in two
-    ways while the host moves it gives its context from either; the lowest way wins.
+    one way, in one clock: no look-up sees half an entry of another key, one that reads the slot in
+    that very clock sees the new entry. A key that stands in two ways while the host moves it gives
+    its context from either; the lowest way wins.
     """
 
     latency = 8
@@ -89,14 +90,24 @@ class ConnectionTable(wiring.Component):
                 m, f"hash_{part}", p.get("key", 0)[bits], columns[bits], WAYS * slot_bits), 0)
         p.put("hash", reduce(xor, (p.get(f"hash_{part}", 1) for part in range(HASH_PARTS))), 1)
 
+        # What block RAM gives for a slot that is being written is not relied on: who reads it in
+        # that clock compares with what is written.
+        key = p.get("key", 2)
+        p.put("commit_same", Cat(self.commit_key[at:at + COMPARED] == key[at:at + COMPARED]
+                                 for at in range(0, KEY_BITS, COMPARED)), 2)
+        p.put("commit_valid", self.commit_valid, 2)
+        p.put("commit_context", self.commit_context, 2)
+        p.put("commit_hit", p.get("commit_same", 3).all() & p.get("commit_valid", 3), 3)
+
         for way in range(WAYS):
             # Stage 2: the slot. 3: memory output. 4: its register. 5 and 6: the whole key compared.
             entry = data.StructLayout({"key": KEY_BITS, "context": self.context_bits, "valid": 1})
-            memory = Memory(shape=entry, depth=self.slots, init=[])
+            memory = Memory(shape=entry, depth=self.slots, init=[], attrs={"no_rw_check": 1})
             m.submodules[f"way{way}"] = memory
             read, write = memory.read_port(), memory.write_port()
+            slot = p.get("hash", 2).word_select(way, slot_bits)
             m.d.comb += [
-                read.addr.eq(p.get("hash", 2).word_select(way, slot_bits)),
+                read.addr.eq(slot),
                 read.en.eq(p.get("live", 2)),
                 write.addr.eq(self.commit_slot),
                 write.en.eq(self.commit & (self.commit_way == way)),
@@ -104,14 +115,17 @@ class ConnectionTable(wiring.Component):
                 write.data.context.eq(self.commit_context),
                 write.data.valid.eq(self.commit_valid),
             ]
+            p.put(f"collides_{way}", write.en & (slot == self.commit_slot), 2)
             p.put(f"entry_{way}", read.data, 3)
             found = p.get(f"entry_{way}", 4)
             wanted = p.get("key", 4)
             p.put(f"same_{way}", Cat(found.key[at:at + COMPARED] == wanted[at:at + COMPARED]
                                      for at in range(0, KEY_BITS, COMPARED)), 4)
             p.put(f"valid_{way}", found.valid, 4)
-            p.put(f"context_{way}", found.context, 4)
-            p.put(f"hit_{way}", p.get(f"same_{way}", 5).all() & p.get(f"valid_{way}", 5), 5)
+            p.put(f"context_{way}", Mux(p.get(f"collides_{way}", 4), p.get("commit_context", 4),
+                                        found.context), 4)
+            hit = p.get(f"same_{way}", 5).all() & p.get(f"valid_{way}", 5)
+            p.put(f"hit_{way}", Mux(p.get(f"collides_{way}", 5), p.get("commit_hit", 5), hit), 5)
 
         # Stage 6: the lowest way that hits. Stage 8: out.
         hits = [p.get(f"hit_{way}", 6) for way in range(WAYS)]

@@ -8,7 +8,7 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Elaboratable, Module, Mux, 
 
 from rocetap.spec.registers import REGISTERS, OperationKind
 from rocetap.spec.wire import MessageType
-from rocetap_hdl import fifo, operations, registers
+from rocetap_hdl import fifo, operations, queue, registers
 from rocetap_hdl.link import buffer, cobs, frame, link, records, requests
 from support.formal import combinational_path, free, mutant, prove, refute
 from support.stream_rules import holds_payload, keeps_valid, never_waits, watch
@@ -35,6 +35,7 @@ STREAMS = {
     "records": (records, lambda module: module.RecordSender(), ["records"], "o"),
     "buffer": (buffer, lambda module: module.StreamBuffer(4), ["i"], "o"),
     "fifo": (fifo, lambda module: module.SnapshotFifo(depth=64), [], "output"),
+    "queue": (queue, lambda module: module.BlockQueue(4, 8), ["i"], "o"),
     "sweep": (operations, sweep, [], "operations"),
     "registers": (registers, register_file, [], "operation"),
 }
@@ -85,7 +86,8 @@ BROKEN = {
         "decoder", ("with m.If(self.o.ready):\n            m.d.sync += self.o.valid.eq(0)",
                     "with m.If(1):\n            m.d.sync += self.o.valid.eq(0)"), KEEPS),
     "encoder_loses_codes": ("encoder", ("codes.r_en.eq(self.o.ready)", "codes.r_en.eq(1)"), KEEPS),
-    "encoder_loses_data": ("encoder", ("data.r_en.eq(self.o.ready)", "data.r_en.eq(1)"), KEEPS),
+    "encoder_loses_data": (
+        "encoder", ("data.o.ready.eq(self.o.ready)", "data.o.ready.eq(1)"), KEEPS),
     "sealer_goes_on": (
         "sealer", ("with m.If(self.o.ready):\n                    m.d.sync += index",
                    "with m.If(1):\n                    m.d.sync += index"), HOLDS),
@@ -102,8 +104,8 @@ BROKEN = {
                     "with m.If(1):\n                    m.d.sync += header_at"), HOLDS),
     "buffer_goes_on": ("buffer", ("with m.If(self.o.ready | ~self.o.valid):", "with m.If(1):"),
                        KEEPS),
-    "fifo_reads_on": ("fifo", ("move.eq(fetched & ~out.valid)", "move.eq(fetched)"), HOLDS),
-    "fifo_forgets": ("fifo", ("(out.valid & ~out.ready)", "0"), KEEPS),
+    "queue_reads_on": ("queue", ("(~out.valid | follows)", "1"), HOLDS),
+    "queue_forgets": ("queue", ("(out.valid & ~out.ready)", "0"), KEEPS),
     "sweep_goes_on": ("sweep", ("with m.Elif(out.ready):", "with m.Else():"), KEEPS),
     "registers_forget": ("registers", ("with m.If(~out.ready):", "with m.If(0):"), KEEPS),
 }
@@ -142,6 +144,7 @@ OFFERS = {
                                 dut.credit_amount.eq(1)], 4),
     "buffer": (lambda m, dut: [dut.i.valid.eq(1)], 2),
     "fifo": (lambda m, dut: [dut.input.valid.eq(1)], 5),
+    "queue": (lambda m, dut: [dut.i.valid.eq(1)], 5),
     "sweep": (lambda m, dut: [dut.start.eq(1), dut.room.eq(1)], 4),
     "registers": (lambda m, dut: [
         dut.bus.request.eq(1), dut.bus.write.eq(1),

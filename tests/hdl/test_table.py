@@ -149,3 +149,47 @@ def test_which_classes_pass(frame_class):
         assert got == [(frame_class, 0)]
     else:
         assert got == []
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_commits_and_lookups_in_the_same_clocks(seed):
+    """Four keys of one slot of one way, all others empty: each look-up sees all commits up to the
+    clock in which it reads, that of the very clock too, and no other way or slot."""
+    rng = random.Random(seed)
+    dut = ConnectionTable(connections=64)
+    way, reads = 2, 2
+    keys = []
+    while len(keys) < 4:
+        key = random_key(rng)
+        if slot_of(hash_key(key), way, dut.slots) == 5:
+            keys.append(key)
+    commits, asked = [], []
+
+    async def drive(ctx):
+        for _ in range(600):
+            does = rng.random()
+            change = (rng.choice(keys), rng.randrange(64), rng.random() < 0.8)
+            commits.append(change if does < 0.4 else None)
+            if does < 0.4:
+                commit(ctx, dut, change[0], way, *change[1:])
+            elif does < 0.6:
+                ctx.set(dut.commit, 1)
+                ctx.set(dut.commit_way, 1)
+            elif does < 0.8:
+                ctx.set(dut.commit, 1)
+                ctx.set(dut.commit_slot, 6)
+            else:
+                ctx.set(dut.commit, 0)
+            asked.append(rng.choice(keys))
+            await ask(ctx, dut, asked[-1])
+        ctx.set(dut.commit, 0)
+        await ctx.tick().repeat(dut.latency + 1)
+
+    (lookups,) = simulate(dut, drive, dut.lookups)
+    expected, held = [], (None, 0, False)
+    for at, key in enumerate([None] * reads + asked):
+        held = (commits[at] if at < len(commits) else None) or held
+        if held[2] and key == held[0]:
+            expected.append(held[1])
+    assert len(expected) > 60
+    assert [item.context for item in lookups] == expected

@@ -10,6 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
+from ..queue import BlockQueue
 from .octets import octet_stream, packet_stream, raw_frame_stream
 
 __all__ = ["CobsDecoder", "CobsEncoder"]
@@ -107,7 +108,7 @@ class CobsEncoder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.data = data = SyncFIFOBuffered(width=8, depth=self.DATA_DEPTH)
+        m.submodules.data = data = BlockQueue(8, self.DATA_DEPTH)
         m.submodules.codes = codes = SyncFIFOBuffered(width=9, depth=self.CODES_DEPTH)
 
         # Whether both take one more is said a clock late, so it is said early.
@@ -126,7 +127,7 @@ class CobsEncoder(wiring.Component):
 
         m.d.comb += [
             codes.w_data.eq(Cat(code, ends)),
-            data.w_data.eq(self.i.payload.data),
+            data.i.payload.eq(self.i.payload.data),
         ]
         with m.If(closing):
             m.d.comb += [code.eq(1), ends.eq(1), codes.w_en.eq(room)]
@@ -139,7 +140,7 @@ class CobsEncoder(wiring.Component):
                 ends.eq(self.i.payload.last & ~is_zero),
             ]
             with m.If(self.i.valid & room):
-                m.d.comb += data.w_en.eq(~is_zero)
+                m.d.comb += data.i.valid.eq(~is_zero)
                 with m.If(is_zero | is_full | self.i.payload.last):
                     m.d.comb += codes.w_en.eq(1)
                     m.d.sync += length.eq(0)
@@ -168,11 +169,11 @@ class CobsEncoder(wiring.Component):
                         m.next = "END"
             with m.State("DATA"):
                 m.d.comb += [
-                    self.o.payload.eq(data.r_data),
-                    self.o.valid.eq(data.r_rdy),
-                    data.r_en.eq(self.o.ready),
+                    self.o.payload.eq(data.o.payload),
+                    self.o.valid.eq(data.o.valid),
+                    data.o.ready.eq(self.o.ready),
                 ]
-                with m.If(data.r_rdy & self.o.ready):
+                with m.If(data.o.valid & self.o.ready):
                     m.d.sync += remaining.eq(remaining - 1)
                     with m.If(remaining == 1):
                         m.next = "CODE"

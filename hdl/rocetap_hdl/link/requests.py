@@ -63,7 +63,8 @@ class RequestProcessor(wiring.Component):
         done_sequence = Signal(16)                  # of the last WRITE or CREDIT
         done_valid = Signal()
         repeated = Signal()
-        m.d.comb += repeated.eq(done_valid & (done_sequence == sequence))
+        # Asked for by octets that come clocks after the number's.
+        m.d.sync += repeated.eq(done_valid & (done_sequence == sequence))
 
         is_read = kind == MessageType.READ
         remember = [done_sequence.eq(sequence), done_valid.eq(1), status.eq(Status.OK)]
