@@ -46,14 +46,14 @@ class FramePlayer(wiring.Component):
         m.submodules.fcs = fcs = FcsAppend()
 
         at, left, gap = Signal.like(self.octets), Signal(16), Signal(range(GAP_CLOCKS + 1))
-        following = Signal.like(at)
+        following, last_at = Signal.like(at), Signal.like(at)
         m.d.comb += [
             following.eq(at), fetch.addr.eq(following[3:]),
             fcs.i.p.data.eq(fetch.data.word_select(at[:3], 8)),
-            fcs.i.p.first.eq(at == 0), fcs.i.p.last.eq(at == self.octets - 1),
+            fcs.i.p.first.eq(at == 0), fcs.i.p.last.eq(at == last_at),
             fcs.i.p.error.eq(self.mac_error), fcs.wrong.eq(self.wrong_fcs), fcs.o.ready.eq(1),
         ]
-        m.d.sync += at.eq(following)
+        m.d.sync += [at.eq(following), last_at.eq(self.octets - 1)]
         with m.FSM() as state:
             m.d.comb += self.busy.eq(~state.ongoing("IDLE"))
             with m.State("IDLE"):
@@ -70,11 +70,10 @@ class FramePlayer(wiring.Component):
                     with m.If(left == 0):
                         m.next = "IDLE"
             with m.State("FRAME"):
-                m.d.comb += fcs.i.valid.eq(1)
-                with m.If(fcs.i.ready):
-                    m.d.comb += following.eq(at + 1)
-                    with m.If(fcs.i.p.last):
-                        m.next = "END"
+                # The FCS of the frame before has left, so every octet is taken at once.
+                m.d.comb += [fcs.i.valid.eq(1), following.eq(at + 1)]
+                with m.If(fcs.i.p.last):
+                    m.next = "END"
             with m.State("END"):
                 m.d.sync += gap.eq(0)
                 with m.If(fcs.o.valid & fcs.o.p.last):

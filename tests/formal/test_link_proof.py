@@ -211,7 +211,7 @@ BROKEN_CODES = {
         "zero_after_group.eq(octet != GROUP_OCTETS + 1)", "zero_after_group.eq(1)"), ORDER),
     "last_zero_forgotten": ((
         "closing.eq(self.i.payload.last & is_zero)", "closing.eq(0)"), ORDER),
-    "zero_stored": (("data.w_en.eq(~is_zero)", "data.w_en.eq(1)"), ZERO),
+    "zero_stored": (("data.i.valid.eq(~is_zero)", "data.i.valid.eq(1)"), ZERO),
     "code_one_short": (("code.eq(length + Mux(is_zero, 1, 2))",
                         "code.eq(length + Mux(is_zero, 1, 1))"), ORDER),
     "end_not_marked": (("self.o.payload.last.eq(is_end)", "self.o.payload.last.eq(0)"), ORDER),
