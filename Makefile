@@ -1,10 +1,10 @@
 # make demo     push a generated capture through the whole chain and print the table
 # make test     the whole test suite, fast tests first
 # make lint     ruff and mypy
-# make bitstream BOARD=versa_ecp5   a board's bitstream and report in build/BOARD, about 20 minutes;
+# make bitstream BOARD=versa_ecp5   a board's bitstream and report in build/BOARD (long);
 #                                   MODE=inline passes frames from port to port, SEEDS='4 5 6'
 # make docs     the pages under docs/ as a site in build/docs, warnings are errors
-# make bench    speed of the simulated board, line rate, area and clock: about two hours
+# make bench    speed of the simulated board, line rate, area and clock: hours
 # make prove    the proofs of the gateware, deeper than `make test` looks
 # make fuzz     decoder, collector, link and capture reader, FUZZ_SECONDS each
 # make lock     refresh requirements.lock (needs uv)

@@ -98,7 +98,7 @@ def gateware(
     between. area_timing: what the gateware takes of an ECP5 and the clock that it reaches, after
     place and route with three seeds. area_estimate: what it takes of an UltraScale+, by synthesis.
 
-    With the default a million frames each all of it takes two hours. Leaves with exit code 1 when a
+    With the default, a million frames each, all of it takes hours. Leaves with exit code 1 when a
     frame was not counted or a clock is slower than it has to be.
 
     Examples:
