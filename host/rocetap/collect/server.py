@@ -78,7 +78,7 @@ class CollectorServer:
         self._identity, self._allowed, self._store = identity, frozenset(allowed), store
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
-        self._handshaking: set[asyncio.Task[None]] = set()
+        self._handshaking: dict[asyncio.Task[None], str] = {}   # with the peer's address
         self.live: set[asyncio.StreamWriter] = set()
         self._sessions: set[CollectorSession] = set()
         self.sessions_begun = 0
@@ -151,7 +151,7 @@ class CollectorServer:
         if self._tasks and drain_s:
             await asyncio.wait(set(self._tasks), timeout=drain_s)
         self._stopping = True
-        for task in self._handshaking:
+        for task in list(self._handshaking):
             task.cancel()
         for writer in self.live:
             writer.transport.abort()
@@ -179,22 +179,39 @@ class CollectorServer:
                 continue
             where = f"{address[0]} port {address[1]}"
             limit = ("peers" if len(self._tasks) >= self.settings.peers else "handshakes"
-                     if len(self._handshaking) >= self.settings.handshakes else None)
+                     if len(self._handshaking) >= self.settings.handshakes
+                     and not self._make_room(address[0]) else None)
             if limit:
-                self.counters[f"refused_{limit}_limit"] += 1
-                _log.warning("refused %s: the limit of %d %s is reached", where,
-                             getattr(self.settings, limit), limit,
-                             extra=_fields(address=where, reason=f"{limit} limit"))
+                self._refuse(where, limit)
                 connection.close()
                 continue
             task = asyncio.create_task(self._peer(connection, where))
             self._tasks.add(task)
-            self._handshaking.add(task)
+            self._handshaking[task] = address[0]
             task.add_done_callback(self._done)
+
+    def _refuse(self, where: str, limit: str) -> None:
+        self.counters[f"refused_{limit}_limit"] += 1
+        _log.warning("refused %s: the limit of %d %s is reached", where,
+                     getattr(self.settings, limit), limit,
+                     extra=_fields(address=where, reason=f"{limit} limit"))
+
+    def _make_room(self, newcomer: str) -> bool:
+        """Ends the oldest handshake of the address that has most of them, unless it is the
+        newcomer's own: one host that only connects does not keep the others out."""
+        counts = Counter(self._handshaking.values())
+        address, most = counts.most_common(1)[0]
+        if counts[newcomer] >= most:
+            return False
+        oldest = next(task for task, host in self._handshaking.items() if host == address)
+        del self._handshaking[oldest]
+        oldest.cancel()
+        self._refuse(address, "handshakes")
+        return True
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._handshaking.discard(task)
+        self._handshaking.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             self.counters["internal_error"] += 1
             _log.error("a peer's task failed", exc_info=task.exception())
@@ -209,7 +226,7 @@ class CollectorServer:
             return
         task = asyncio.current_task()
         assert task is not None
-        self._handshaking.discard(task)
+        self._handshaking.pop(task, None)
         self.live.add(streams[1])
         try:
             await self._authorize(streams, address)

@@ -347,6 +347,26 @@ def test_a_silent_handshake_ends_and_harms_nobody(bench):
     asyncio.run(run())
 
 
+def test_a_host_that_only_connects_does_not_keep_others_out(bench):
+    """127.0.0.2 holds every handshake; who comes from elsewhere takes the place of its oldest."""
+    async def run():
+        made = bench(handshake_s=60, handshakes=3)
+        async with made, contextlib.AsyncExitStack() as stack:
+            silent = []
+            for _ in range(5):
+                reader, writer = await asyncio.open_connection(
+                    "127.0.0.1", made.port, local_addr=("127.0.0.2", 0))
+                stack.push_async_callback(_close, writer)
+                silent.append(reader)
+            await _until(lambda: made.server.counters["refused_handshakes_limit"] == 2)
+            stack.push_async_callback(_close, (await made.connect())[1])
+            await _until(lambda: made.server.sessions_begun == 1)
+            assert made.server.counters["refused_handshakes_limit"] == 3
+            assert await asyncio.wait_for(silent[0].read(), 60) == b"", "the oldest was ended"
+
+    asyncio.run(run())
+
+
 def test_handshakes_and_peers_are_bounded(bench, caplog):
     async def run():
         made = bench(handshake_s=5, handshakes=2, peers=3)
